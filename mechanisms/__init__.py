@@ -1,0 +1,29 @@
+"""Noise laws, declared domains and safe release.
+
+A law is a frozen dataclass free of data; a domain says where records may lie; `release` adds the noise once,
+on a grid, from operating-system entropy, and returns the table together with its law.
+"""
+
+from privfit.mechanisms.categories import Categories
+from privfit.mechanisms.domain import Ball, Box
+from privfit.mechanisms.gaussian import Gaussian
+from privfit.mechanisms.laplace import Laplace
+from privfit.mechanisms.law import REGISTRY, Law
+from privfit.mechanisms.product import Product
+from privfit.mechanisms.randomized_response import RandomizedResponse
+from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
+from privfit.mechanisms.zero_inflated import ZeroInflatedLaplace
+
+__all__ = [
+    "REGISTRY",
+    "Ball",
+    "Box",
+    "Categories",
+    "Gaussian",
+    "Laplace",
+    "Law",
+    "Product",
+    "RandomizedResponse",
+    "SymmetricLaplace",
+    "ZeroInflatedLaplace",
+]

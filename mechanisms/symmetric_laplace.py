@@ -1,0 +1,108 @@
+r"""Symmetric multivariate (generalised) Laplace noise: Z = sqrt(W) N(0, diag(lambda^2)), one W per row.
+
+W ~ Gamma(k, rate k) has mean 1, so lambda is the standard deviation; the characteristic function is
+(1 + q/k)^-k with q = t'Sigma t/2. Shape 1 is SL_d (Lu, Chen & Qiu), shape (d+1)/2 the l2 Laplace mechanism,
+shape infinity the Gaussian. Its trade-off curve depends only on d, k and c = |Sigma^-1/2 (x - x')|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit.accounting.validation import check_integer
+from privfit.mechanisms.additive import AdditiveLaw
+from privfit.mechanisms.samplers import gamma_rows, laplace_coordinate, normal_coordinates
+
+if TYPE_CHECKING:
+    from privfit.accounting import TradeOffCurve
+    from privfit.mechanisms.keystream import Words
+
+__all__ = ["SHAPE_MAX", "SymmetricLaplace"]
+
+Floats = NDArray[np.float64]
+
+SHAPE_MAX = 1000
+
+
+@dataclass(frozen=True)
+class SymmetricLaplace(AdditiveLaw):
+    """Uncorrelated, dependent coordinates that share one radius per row.
+
+    Parameters
+    ----------
+    scale : float or sequence of floats
+        Standard deviation lambda, one number or one per coordinate.
+    shape : int
+        Shape k >= 1 of the mixing gamma variable.
+
+    Examples
+    --------
+    >>> law = SymmetricLaplace(1.0, shape=2)
+    >>> round(law.characteristic_function([1.0, 1.0]), 6)
+    0.444444
+    """
+
+    shape: int = 1
+    mechanism: ClassVar[str] = "symmetric_laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        hint = "Only integer shapes have an exact correction and sampler."
+        object.__setattr__(self, "shape", check_integer("shape", self.shape, 1, SHAPE_MAX, hint=hint))
+
+    def tradeoff(self, domain: Any, protect: str = "record") -> TradeOffCurve:
+        """Return T_{d, c} of this shape with c the largest shift in units of lambda."""
+        from privfit.accounting import symmetric_laplace
+
+        return symmetric_laplace(domain.dim, self.shift(domain, protect), self.shape)
+
+    @classmethod
+    def calibrate(
+        cls,
+        target: Any,
+        domain: Any,
+        protect: str = "record",
+        relative_scales: ArrayLike | None = None,
+        *,
+        shape: int | str = 1,
+    ) -> Self:
+        """Return the smallest noise that meets a target; see `AdditiveLaw.calibrate`.
+
+        Parameters
+        ----------
+        target, domain, protect, relative_scales
+            As for every law.
+        shape : int or "best"
+            Shape k, or "best" for the integer shape with the smallest variance (near dim/2 + 1 when delta
+            is small); the law returned carries the shape that was chosen.
+
+        Returns
+        -------
+        SymmetricLaplace
+        """
+        if isinstance(shape, str):
+            from privfit.mechanisms.calibration import best_shape
+
+            return best_shape(cls, target, domain, protect, relative_scales, shape)
+        shape = check_integer("shape", shape, 1, SHAPE_MAX, hint='Or pass shape="best".')
+        return cls._calibrate(target, domain, protect, relative_scales, shape=shape)
+
+    @property
+    def _unit_variance(self) -> float:
+        return 1.0
+
+    def _unit_characteristic(self, t: Floats) -> Floats:
+        return np.asarray((1.0 + np.square(t).sum(axis=-1) / (2 * self.shape)) ** -self.shape)
+
+    def _unit_noise(self, words: Words, rows: int, dim: int) -> Iterator[Floats]:
+        if dim == 1 and self.shape == 1:
+            noise = laplace_coordinate(words, rows)
+            noise *= 0.5**0.5
+            yield noise
+        else:
+            yield from normal_coordinates(words, rows, dim, gamma_rows(words, rows, self.shape))

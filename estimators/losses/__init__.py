@@ -1,0 +1,37 @@
+"""Index losses, one a file; `IndexLoss` is the contract.
+
+Examples
+--------
+>>> CheckLoss(0.5).value([-2.0, 2.0])
+array([1., 1.])
+"""
+
+from privfit.estimators.losses.absolute import AbsoluteLoss
+from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.losses.check import CheckLoss, SmoothedCheckLoss
+from privfit.estimators.losses.exponential import ExponentialLoss
+from privfit.estimators.losses.hinge import HingeLoss
+from privfit.estimators.losses.huber import HuberLoss
+from privfit.estimators.losses.indicator import IndicatorLoss
+from privfit.estimators.losses.logistic import LogisticLoss
+from privfit.estimators.losses.polynomial import PolynomialLoss
+from privfit.estimators.losses.relu import ReluLoss
+from privfit.estimators.losses.sinusoid import CosineLoss, SineLoss
+from privfit.estimators.losses.squared import SquaredLoss
+
+__all__ = [
+    "AbsoluteLoss",
+    "CheckLoss",
+    "CosineLoss",
+    "ExponentialLoss",
+    "HingeLoss",
+    "HuberLoss",
+    "IndexLoss",
+    "IndicatorLoss",
+    "LogisticLoss",
+    "PolynomialLoss",
+    "ReluLoss",
+    "SineLoss",
+    "SmoothedCheckLoss",
+    "SquaredLoss",
+]

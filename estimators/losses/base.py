@@ -1,0 +1,157 @@
+r"""Index losses: functions ``f(u)`` of one index ``u = a'x``, and what an inverse noise operator makes of them.
+
+``apply(u, G, order)`` returns ``G(D^2) D^order f`` at u. The default handles polynomial operators by derivatives; a loss
+with a better formula overrides `compile`. Exact corrections are unbiased: ``E[(G f)(u + noise)] = f(u)``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit.accounting.validation import check_array, check_number
+from privfit.estimators.errors import CapabilityError
+from privfit.estimators.symbols import Identity, Power, Resolvent, Symbol
+
+__all__ = ["Floats", "IndexLoss", "Kernel", "Request"]
+
+Floats = NDArray[np.float64]
+Request = tuple[Symbol, int]
+Kernel = Callable[[Floats], list[Floats]]
+
+
+class IndexLoss(ABC):
+    """A loss that sees the data only through an index u.
+
+    Attributes
+    ----------
+    kinks : tuple of float
+        Points where a derivative of order <= 2 jumps; empty for a smooth loss.
+    max_variance : float
+        Largest index variance s^2 under which the corrected loss has a finite variance.
+
+    Examples
+    --------
+    >>> from privfit.estimators.losses import SquaredLoss
+    >>> SquaredLoss().zil_correction([3.0], s=2.0, delta0=0.25)
+    array([3.])
+    """
+
+    kinks: tuple[float, ...] = ()
+    max_variance: float = np.inf
+
+    @property
+    def smooth(self) -> bool:
+        """Whether derivatives of every order exist everywhere."""
+        return not self.kinks
+
+    @abstractmethod
+    def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
+        """Derivative of the given order at u (almost everywhere for a kinked loss); order 0 is the loss.
+
+        Parameters
+        ----------
+        u : array_like
+            The index.
+        order : int
+            Order of the derivative, >= 0.
+
+        Returns
+        -------
+        ndarray
+            Same shape as u.
+        """
+
+    def value(self, u: ArrayLike) -> Floats:
+        """Loss at u."""
+        return self.derivative(u, 0)
+
+    def compile(self, requests: Sequence[Request]) -> Kernel:
+        """Prepare several operators once; the returned function maps u to one array per request."""
+        for symbol, _ in requests:
+            self._require_polynomial(symbol)
+
+        def kernel(u: Floats) -> list[Floats]:
+            found: dict[int, Floats] = {}
+            answers = []
+            for symbol, order in requests:
+                total = np.zeros_like(u)
+                for m, c in enumerate(symbol.numerator):
+                    if c != 0.0:
+                        wanted = 2 * m + order
+                        if wanted not in found:
+                            found[wanted] = self.derivative(u, wanted)
+                        total += c * found[wanted]
+                answers.append(total)
+            return answers
+
+        return kernel
+
+    def apply(self, u: ArrayLike, symbol: Symbol, order: int = 0) -> Floats:
+        """Return ``G(D^2) D^order f`` at u.
+
+        Raises
+        ------
+        CapabilityError
+            If the loss has no formula for this operator.
+        """
+        index = check_array("u", u)
+        return self.compile([(symbol, order)])(np.atleast_1d(index))[0].reshape(index.shape)
+
+    def zil_correction(self, u: ArrayLike, s: float, delta0: float) -> Floats:
+        """Term to subtract from f(u) under zero-inflated Laplace noise of index standard deviation s.
+
+        Parameters
+        ----------
+        u : array_like
+            Noised index.
+        s : float
+            Standard deviation of the Laplace part of the noise in the index, >= 0.
+        delta0 : float
+            Zero inflation in [0, 1]; 0 is symmetric Laplace noise.
+
+        Returns
+        -------
+        ndarray
+            ``((1 - delta0) / 2) s^2 E f''(u + b Lap(1))`` with ``b = s sqrt(delta0 / 2)``.
+        """
+        scale = check_number("s", s, 0.0)
+        inflation = check_number("delta0", delta0, 0.0, 1.0)
+        self.check_variance(scale**2)
+        index = check_array("u", u)
+        if scale == 0.0 or inflation == 1.0:
+            return np.zeros_like(index)
+        factor = Resolvent(inflation) if inflation > 0 else Power(1)
+        shift = factor(scale**2 / 2.0, 0)
+        return self.apply(index, Identity()(0.0, 0)) - self.apply(index, shift)
+
+    def check_variance(self, s2: float) -> None:
+        """Refuse an index variance under which the corrected loss has no finite variance.
+
+        Raises
+        ------
+        ValueError
+            If ``s2 >= max_variance``.
+        """
+        if s2 >= self.max_variance:
+            raise ValueError(
+                f"s^2 must be < {self.max_variance:g} for {type(self).__name__} (the corrected loss has no finite "
+                f"variance otherwise), got {s2:g}. Bound the coefficients or release with less noise."
+            )
+
+    def _require_polynomial(self, symbol: Symbol) -> None:
+        name = type(self).__name__
+        if symbol.heat:
+            raise CapabilityError(
+                f"{name} has no exact inverse under Gaussian noise: missing is the inverse heat flow exp(-q D^2). "
+                "Release with SymmetricLaplace(scale, shape=...) (an exact polynomial inverse, and less noise at "
+                "small delta), or ask for correction='naive'."
+            )
+        if symbol.poles:
+            raise CapabilityError(
+                f"{name} has no exact inverse under zero-inflated Laplace noise: missing is its Laplace average "
+                "(1 - b^2 D^2)^-1 f''. Use correction='dr', or release with SymmetricLaplace."
+            )

@@ -1,0 +1,38 @@
+"""Exponential loss ``f(u) = e^u`` (the rate of a Poisson model): an eigenfunction, ``G(D^2) e^u = G(1) e^u``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit.estimators.losses.base import Floats, IndexLoss, Kernel, Request
+
+__all__ = ["ExponentialLoss"]
+
+
+class ExponentialLoss(IndexLoss):
+    """``f(u) = e^u``. Under Laplace-type noise a finite variance needs index variance s^2 < 1/2.
+
+    Examples
+    --------
+    >>> ExponentialLoss().value([0.0])
+    array([1.])
+    """
+
+    max_variance = 0.5
+
+    def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
+        """See `IndexLoss.derivative`."""
+        return np.exp(np.asarray(u, float))
+
+    def compile(self, requests: Sequence[Request]) -> Kernel:
+        """See `IndexLoss.compile`: one factor per request."""
+        factors = [symbol.at(1.0) for symbol, _ in requests]
+
+        def kernel(u: Floats) -> list[Floats]:
+            rate = np.exp(u)
+            return [factor * rate for factor in factors]
+
+        return kernel

@@ -6,7 +6,9 @@ on a grid, from operating-system entropy, and returns the table together with it
 
 from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.domain import Ball, Box
+from privfit.mechanisms.files import load_release
 from privfit.mechanisms.gaussian import Gaussian
+from privfit.mechanisms.guarantee import Guarantee
 from privfit.mechanisms.laplace import Laplace
 from privfit.mechanisms.law import REGISTRY, Law
 from privfit.mechanisms.product import Product
@@ -21,6 +23,7 @@ __all__ = [
     "Box",
     "Categories",
     "Gaussian",
+    "Guarantee",
     "Laplace",
     "Law",
     "Product",
@@ -28,5 +31,6 @@ __all__ = [
     "Release",
     "SymmetricLaplace",
     "ZeroInflatedLaplace",
+    "load_release",
     "release",
 ]

@@ -17,7 +17,7 @@ from privfit.mechanisms.randomized_response import RandomizedResponse
 __all__ = ["BLOCK_ROWS", "check_part", "release_block", "release_part"]
 
 BLOCK_ROWS = 65_536
-_CHUNK_VALUES = 32_768
+_CHUNK_VALUES = 131_072
 
 Arrays = list[NDArray[Any]]
 
@@ -86,7 +86,7 @@ def release_block(
     dim = domain.dim
     scales = law.scales(dim)
     grid = check_grid(scales, domain)
-    size = max(512, min(8192, _CHUNK_VALUES // dim))
+    size = max(1024, min(8192, _CHUNK_VALUES // dim))
     buffer = np.empty((dim, size))
     for start in range(0, rows, size):
         stop = min(start + size, rows)

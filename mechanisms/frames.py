@@ -82,8 +82,10 @@ class Table:
         """Return a new table of this kind from columns in order."""
         numeric = all(np.asarray(values).dtype.kind in "biuf" for values in columns.values())
         out = np.empty((self.rows, len(columns)), dtype=np.float64 if numeric else object)
-        for j, values in enumerate(columns.values()):
-            out[:, j] = values
+        # A few rows at a time, so that both sides of the transposition stay in the cache.
+        for start in range(0, self.rows, 1024):
+            for j, values in enumerate(columns.values()):
+                out[start : start + 1024, j] = values[start : start + 1024]
         return out.ravel() if self._flat else out
 
 
@@ -170,18 +172,23 @@ def read_table(data: Any, names: Sequence[Column]) -> Table:
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
-            f"data must be a numpy array or an eager pandas, polars or pyarrow table, got {type(data).__name__}. "
+            "data must be a numpy array or an eager pandas, polars or pyarrow table, "
+            f"got {type(data).__name__}. "
             "Collect a lazy table first; turn a series into a one-column table."
         )
     kind = str(frame.implementation.name).lower()
     if kind not in ("pandas", "polars", "pyarrow"):
-        raise TypeError(f"data must be a pandas, polars or pyarrow table, got one of {kind}. Convert it first.")
+        raise TypeError(
+            f"data must be a pandas, polars or pyarrow table, got one of {kind}. Convert it first."
+        )
     return _Frame(frame, kind)
 
 
 def _read_array(data: NDArray[Any], names: Sequence[Column]) -> Table:
     if isinstance(data, np.ma.MaskedArray):
-        raise TypeError("data must be a plain array, got a masked one. Use data.astype(float).filled(np.nan).")
+        raise TypeError(
+            "data must be a plain array, got a masked one. Use data.astype(float).filled(np.nan)."
+        )
     if data.ndim not in (1, 2):
         raise ValueError(f"data must be an array of shape (n, columns), got {data.ndim} dimensions.")
     if data.dtype.kind not in "biufOUT":

@@ -1,8 +1,8 @@
 r"""Rounding to a grid: Y = g (X + rint(f + V)) with x/g = X + f exactly and V = Z/g.
 
 A float x + Z betrays x in its low bits (Mironov 2012). Here every output is a multiple of the declared grid
-g = 2^(floor(log2 scale) - 10), the same for all inputs: x/g splits exactly into an integer and a fraction, and
-rounding the sum is post-processing of the stated continuous law. Exact while |x|/g < 2^52.
+g = 2^(floor(log2 scale) - 10), the same for all inputs: x/g splits exactly into an integer and a fraction,
+and rounding the sum is post-processing of the stated continuous law. Exact while |x|/g < 2^52.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check_grid(scales: Floats, domain: Any) -> Floats:
     for column, scale, step, size in zip(domain.columns, scales, grid, domain.magnitude, strict=True):
         if not size < step * 2.0**52:
             raise ValueError(
-                f"scale {scale:g} is too small for column {column!r} of the domain, whose bounds reach {size:g}: "
+                f"scale {scale:g} is too small for column {column!r}, whose bounds reach {size:g}: "
                 "bounds must be below 2^42 times the scale. Raise the scale or move the column's origin."
             )
     return grid

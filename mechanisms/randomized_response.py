@@ -1,4 +1,4 @@
-r"""Randomised response: keep the label with probability p = e^eps/(e^eps + k - 1), else one of the others uniformly.
+r"""Randomised response: keep the label with probability p = e^eps/(e^eps + k - 1), else take another uniformly.
 
 The likelihood ratio of two inputs is e^eps, 1 or e^-eps: exactly eps-DP (Warner 1965; Kairouz et al. 2016).
 The sampler compares integers, with p rounded down, so its guarantee has no numerical slack.
@@ -96,7 +96,8 @@ class RandomizedResponse(Law):
             )
         if len(domain.labels[0]) != self.categories:
             raise ValueError(
-                f"categories must be the number of declared labels, {len(domain.labels[0])}, got {self.categories}."
+                f"categories must be the number of declared labels, {len(domain.labels[0])}, "
+                f"got {self.categories}."
             )
 
     def slack(self, domain: Any) -> float:

@@ -202,6 +202,6 @@ def _check_schema(table: Table, noisy: tuple[Column, ...], public: tuple[Column,
     extra = [repr(c) for c in table.names if c not in wanted]
     if extra:
         raise ValueError(
-            f"data has columns that no law releases: {', '.join(extra)}. Give them a law and a domain, list them "
-            "in public, or drop them."
+            f"data has columns that no law releases: {', '.join(extra)}. Give them a law and a domain, "
+            "list them in public, or drop them."
         )

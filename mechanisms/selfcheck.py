@@ -2,8 +2,8 @@ r"""Does this machine's arithmetic sample the stated law? Checked against mpmath
 
 The stated slack assumes logarithm, square root, sine and cosine good to about one unit in the last place.
 A build of numpy with faster, coarser functions would break it silently, so the first release computes 4000
-values both ways, at several array lengths (vector bodies and scalar tails are different code), and refuses if any
-value is off by more than the arithmetic allows, or if the mean error exceeds an eighth of the slack.
+values both ways, at several array lengths (vector bodies and scalar tails are different code), and refuses
+if any value is off by more than the arithmetic allows, or if the mean error exceeds an eighth of the slack.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def check_machine() -> None:
     mean = float(errors.mean())
     if not (worst <= 1.0 and mean <= SLACK_PER_VALUE / 8):
         raise RuntimeError(
-            f"this machine's logarithm or trigonometric functions are too coarse for a safe release: error up to "
-            f"{worst:.3g} of what is allowed, mean {mean:.3g} grid steps. Install another numpy build; nothing "
-            "was released."
+            f"this machine's logarithm or trigonometric functions are too coarse for a safe release: "
+            f"error up to {worst:.3g} of what is allowed, mean {mean:.3g} grid steps. Nothing was "
+            "released. Install another numpy build."
         )

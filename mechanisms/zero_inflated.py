@@ -1,6 +1,6 @@
 r"""Zero-inflated Laplace noise: with probability delta0 the whole row has no noise, else it is SL_d.
 
-Characteristic function delta0 + (1 - delta0)/(1 + q) = (1 + delta0 q)/(1 + q), q = t'Sigma t/2; trade-off curve
+Characteristic function delta0 + (1 - delta0)/(1 + q) = (1 + delta0 q)/(1 + q), q = t'Sigma t/2; curve
 (1 - delta0) T_{d,c}(alpha/(1 - delta0)) up to 1 - delta0, then 0 (Lu, Chen & Qiu).
 """
 
@@ -106,8 +106,8 @@ class ZeroInflatedLaplace(AdditiveLaw):
         allowed = getattr(target, "delta", None)
         if isinstance(allowed, float) and delta0 >= allowed:
             raise ValueError(
-                f"delta0 must be smaller than the target's delta = {allowed:g}, got {delta0:g}: a fraction delta0 of "
-                "the rows comes out exactly. Lower delta0, raise delta, or use SymmetricLaplace."
+                f"delta0 must be smaller than the target's delta = {allowed:g}, got {delta0:g}: a fraction "
+                "delta0 of the rows comes out exactly. Lower delta0, raise delta, or use SymmetricLaplace."
             )
         return cls._calibrate(target, domain, protect, relative_scales, delta0=delta0)
 

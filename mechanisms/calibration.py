@@ -1,0 +1,126 @@
+r"""The smallest noise of a kind that meets a target.
+
+The scales are size * relative scales with one unknown, size, found by `privfit.accounting.calibrate` on the
+curve of the law with the sampler's slack charged. The slack cannot be bought off with noise: a target needs
+delta > 2 eta, whatever the law.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit.accounting.validation import check_array, check_choice
+from privfit.mechanisms.domain import Ball, Box
+from privfit.mechanisms.law import check_protect
+
+if TYPE_CHECKING:
+    from privfit.accounting import TradeOffCurve
+    from privfit.mechanisms.additive import AdditiveLaw
+    from privfit.mechanisms.randomized_response import RandomizedResponse
+    from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
+
+__all__ = ["best_shape", "calibrate_response", "calibrate_scale"]
+
+A = TypeVar("A", bound="AdditiveLaw")
+S = TypeVar("S", bound="SymmetricLaplace")
+R = TypeVar("R", bound="RandomizedResponse")
+
+RESPONSE_MAX = 100.0
+
+
+def relative_to(domain: Any, relative_scales: ArrayLike | None) -> NDArray[np.float64]:
+    """Return the noise of the coordinates relative to each other, shape (dim,).
+
+    Examples
+    --------
+    >>> relative_to(Box({"age": (17, 90), "hours": (0, 100)}), None)
+    array([ 73., 100.])
+    """
+    if not isinstance(domain, (Box, Ball)):
+        raise TypeError(f"domain must be a Box or a Ball, got {type(domain).__name__}.")
+    if relative_scales is None:
+        return domain.ranges if isinstance(domain, Box) else np.ones(domain.dim)
+    relative = check_array("relative_scales", relative_scales)
+    if relative.shape != (domain.dim,) or not (np.isfinite(relative) & (relative > 0)).all():
+        raise ValueError(
+            f"relative_scales must be {domain.dim} finite numbers > 0, one per column, "
+            f"got shape {relative.shape}."
+        )
+    return relative
+
+
+def calibrate_scale(
+    cls: type[A],
+    target: Any,
+    domain: Any,
+    protect: str,
+    relative_scales: ArrayLike | None,
+    parameters: dict[str, Any],
+) -> A:
+    """Return the additive law with the smallest scales that meets a target (see `AdditiveLaw.calibrate`)."""
+    from privfit.accounting import Advantage, Budget, ErrorRates, calibrate, shifted
+
+    relative = relative_to(domain, relative_scales)
+    check_protect(protect)
+    vector = (isinstance(domain, Box) and domain.dim > 1) or relative_scales is not None
+
+    def law(size: float) -> A:
+        scale = tuple(size * relative) if vector else float(size * relative[0])
+        return cls(scale=scale, **parameters)
+
+    slack = law(1.0).slack(domain)
+    if isinstance(target, Budget) and target.delta <= 2 * slack:
+        raise ValueError(
+            f"delta must be > {2 * slack:.3g} for {domain.dim} columns of floating-point noise, got "
+            f"{target.delta:g}: the sampler's numerical slack is part of delta, so it is never pure "
+            "epsilon-differential privacy. Raise delta."
+        )
+    charge = isinstance(target, (Budget, Advantage, ErrorRates))
+
+    def family(size: float) -> TradeOffCurve:
+        curve = law(size).tradeoff(domain, protect)
+        return shifted(curve, slack) if charge else curve
+
+    return law(calibrate(family, target))
+
+
+def best_shape(
+    cls: type[S], target: Any, domain: Any, protect: str, relative_scales: ArrayLike | None, shape: str
+) -> S:
+    """Return the calibrated law of the integer shape with the smallest variance.
+
+    The variance falls and then rises in the shape, with its minimum near dim/2 + 1 for a small delta and at 1
+    for one column or a large delta: a walk from the first, and the second, find it.
+    """
+    check_choice("shape", shape, ("best",), hint="Or pass an integer >= 1.")
+    relative_to(domain, relative_scales)
+    laws: dict[int, S] = {}
+
+    def size(k: int) -> float:
+        if k not in laws:
+            laws[k] = cls.calibrate(target, domain, protect, relative_scales, shape=k)
+        return float(laws[k].scales(domain.dim)[0])
+
+    start = domain.dim // 2 + 1
+    size(1)
+    for step in (-1, 1):
+        k = start
+        while k + step >= 1 and size(k + step) < size(k):
+            k += step
+    return laws[min(laws, key=size)]
+
+
+def calibrate_response(cls: type[R], target: Any, categories: int) -> R:
+    """Return the randomised response with the largest epsilon that meets a target."""
+    from privfit.accounting import Budget, calibrate, randomized_response
+
+    if isinstance(target, Budget) and target.delta == 0:
+        return cls(min(target.epsilon, RESPONSE_MAX), categories)
+
+    def family(size: float) -> TradeOffCurve:
+        return randomized_response(min(1 / size, RESPONSE_MAX), categories)
+
+    return cls(min(1 / calibrate(family, target), RESPONSE_MAX), categories)

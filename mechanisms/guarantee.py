@@ -1,0 +1,112 @@
+"""What a release promises: the trade-off curve between neighbours, at record and at attribute level.
+
+The curves are those of the stated law, lowered by the slack eta of the floating-point sampler:
+f(alpha + eta) - eta, delta(eps) + (1 + e^eps) eta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from privfit.mechanisms.domains import as_domains
+
+if TYPE_CHECKING:
+    from privfit.accounting import TradeOffCurve
+    from privfit.mechanisms.law import Law
+
+__all__ = ["Guarantee"]
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+DELTAS = (1e-3, 1e-5, 1e-9)
+ALPHAS = (0.001, 0.01, 0.1)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Trade-off curves of a release, slack included.
+
+    Attributes
+    ----------
+    record : TradeOffCurve
+        Neighbours that differ in a whole row.
+    attribute : TradeOffCurve
+        Neighbours that differ in one column of one row.
+    slack : float
+        eta, already charged to both curves.
+    exact_fraction : float
+        Probability that a row, or one of its parts, comes out without noise.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Box, Gaussian
+    >>> promise = Gaussian(4.0).guarantee(Box({"x": (0, 1), "y": (0, 1)}))
+    >>> round(promise.record.epsilon(1e-5), 3), round(promise.attribute.epsilon(1e-5), 3)
+    (1.371, 0.927)
+    """
+
+    record: TradeOffCurve
+    attribute: TradeOffCurve
+    slack: float
+    exact_fraction: float
+
+    @classmethod
+    def of(cls, law: Law, domain: Any) -> Guarantee:
+        """Return the guarantee of a law on a domain.
+
+        Parameters
+        ----------
+        law : Law
+        domain : Box, Ball, Categories or tuple of them
+        """
+        from privfit.accounting import shifted
+
+        parts = as_domains(domain)
+        where = parts[0] if len(parts) == 1 else parts
+        slack = law.slack(where)
+        record = shifted(law.tradeoff(where, "record"), slack)
+        attribute = shifted(law.tradeoff(where, "attribute"), slack)
+        return cls(record, attribute, slack, law.exact_fraction)
+
+    def deltas(self, epsilons: Sequence[float] = EPSILONS) -> list[dict[str, float]]:
+        """Return [{"epsilon", "record", "attribute"}]: the smallest delta at each epsilon, safe side.
+
+        Parameters
+        ----------
+        epsilons : sequence of floats
+        """
+        return [
+            {"epsilon": float(e), "record": self.record.delta(e), "attribute": self.attribute.delta(e)}
+            for e in epsilons
+        ]
+
+    def epsilons(self, deltas: Sequence[float] = DELTAS) -> list[dict[str, float]]:
+        """Return [{"delta", "record", "attribute"}]: the smallest epsilon at each delta, or inf.
+
+        Parameters
+        ----------
+        deltas : sequence of floats in (0, 1)
+        """
+        return [
+            {"delta": float(d), "record": self.record.epsilon(d), "attribute": self.attribute.epsilon(d)}
+            for d in deltas
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{'':34}{'record':>12}{'attribute':>12}"]
+        for row in self.deltas():
+            lines.append(_line(f"delta at epsilon = {row['epsilon']:g}", row["record"], row["attribute"]))
+        for row in self.epsilons():
+            lines.append(_line(f"epsilon at delta = {row['delta']:g}", row["record"], row["attribute"]))
+        for alpha in ALPHAS:
+            label = f"attack's misses at {alpha:.1%} false alarms"
+            lines.append(_line(label, self.record.curve(alpha), self.attribute.curve(alpha)))
+        lines.append(_line("largest advantage of an attack", self.record.advantage, self.attribute.advantage))
+        lines.append(f"{'numerical slack per row (included)':<34}{self.slack:>12.3g}{self.slack:>12.3g}")
+        return "\n".join(lines)
+
+
+def _line(label: str, record: float, attribute: float) -> str:
+    cells = ("none" if value == float("inf") else f"{value:.6g}" for value in (record, attribute))
+    return f"{label:<34}" + "".join(f"{cell:>12}" for cell in cells)

@@ -1,0 +1,76 @@
+"""A release's guarantee in words that its owner can hand on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from privfit.mechanisms.product import Product
+
+if TYPE_CHECKING:
+    from privfit.mechanisms.release import Release
+
+__all__ = ["expected_exact_rows", "report"]
+
+
+def expected_exact_rows(release: Release) -> dict[str, float]:
+    """Return the expected number n delta0 of rows without noise, by the law's columns.
+
+    Parameters
+    ----------
+    release : Release
+
+    Returns
+    -------
+    dict
+        Only laws that have such rows.
+    """
+    law = release.law
+    items = law.items if isinstance(law, Product) else ((release.columns, law),)
+    return {
+        ", ".join(map(str, columns)): release.n_rows * own.exact_fraction
+        for columns, own in items
+        if own.exact_fraction > 0
+    }
+
+
+def report(release: Release) -> str:
+    """Return the guarantee of a release as text (see `Release.report`).
+
+    Parameters
+    ----------
+    release : Release
+
+    Returns
+    -------
+    str
+
+    Warns
+    -----
+    UserWarning
+        If at least one row is expected to be released exactly.
+    """
+    lines = [
+        f"{release.n_rows} rows released once under {release.law!r}",
+        f"columns with noise: {', '.join(map(str, release.columns))}",
+        "",
+        str(release.guarantee()),
+        "",
+        "record: a person's whole row is protected; attribute: one column of it, the others known.",
+    ]
+    for columns, expected in expected_exact_rows(release).items():
+        lines.append(f"rows expected to be exact (to the grid) in {columns}: {expected:.4g}")
+        if expected >= 1:
+            text = (
+                f"about {expected:.4g} of {release.n_rows} rows are released without noise in {columns}: "
+                "delta0 is not small against 1/n. Lower delta0 or use SymmetricLaplace if none may be."
+            )
+            warnings.warn(text, UserWarning, stacklevel=3)
+            lines.append("WARNING: " + text)
+    if release.public:
+        names = ", ".join(map(str, release.public))
+        lines.append(f"NOT PROTECTED: {names}, published unchanged; linking them can single out a person.")
+    if not release.secure:
+        lines.append("NOT SECURE: the noise came from a reproducible source; for simulations only.")
+    lines.append("A second release of the same records adds to what this one reveals.")
+    return "\n".join(lines)

@@ -1,0 +1,159 @@
+"""Which columns of a fit are noised, by how much, and in which independent parts.
+
+`resolve_noise` turns the ``noise=`` argument (a law for every column of X, or laws keyed by column) into a `NoiseModel`
+over the coordinates ``(x_1, ..., x_d, response)``; columns that are not named have no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.estimators.operators import Part, additive_parts, keep_probability
+from privfit.mechanisms import Law, Product, RandomizedResponse
+
+__all__ = ["NoiseModel", "resolve_noise"]
+
+Floats = NDArray[np.float64]
+RESPONSE = "y"
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """Noise of the coordinates ``(x_1, ..., x_d, response)``.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        Independent additive parts; variances have d + 1 entries.
+    keep : float
+        Probability that a binary label is unchanged (1: not randomised).
+    laws : tuple of (str, str)
+        Columns and law of each part, for reports.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import SymmetricLaplace
+    >>> resolve_noise(SymmetricLaplace(2.0), ["a", "b"], "t").variances
+    array([4., 4., 0.])
+    """
+
+    parts: tuple[Part, ...]
+    keep: float
+    laws: tuple[tuple[str, str], ...]
+    dim: int
+
+    @property
+    def variances(self) -> Floats:
+        """Total noise variance of each coordinate, response last."""
+        return (
+            np.sum([part.variances for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
+        )
+
+    @property
+    def noisy(self) -> bool:
+        """Whether anything at all is noised."""
+        return bool(self.parts) or self.keep < 1.0
+
+
+def resolve_noise(
+    noise: Any, columns: Sequence[Any], target: Any = RESPONSE, *, label: bool = False, strict: bool = True
+) -> NoiseModel:
+    """Read the ``noise=`` argument.
+
+    Parameters
+    ----------
+    noise : None, Law, Product or mapping of columns to laws
+        A plain law covers every column of X in order and leaves the response alone. Keys are names of
+        `columns`, integer positions of X, or "y" (or `target`) for the response.
+    columns : sequence
+        Names of the columns of X.
+    target : str or int
+        Name of the response.
+    label : bool
+        Whether the response is a class label.
+    strict : bool
+        Refuse unknown columns (otherwise they are not part of this fit and are ignored).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For something that is not a law, an unknown or repeated column, or a label law on numbers.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Gaussian
+    >>> resolve_noise({"b": Gaussian(1.0)}, ["a", "b"]).variances
+    array([0., 1., 0.])
+    """
+    dim = len(columns)
+    if noise is None:
+        return NoiseModel((), 1.0, (), dim)
+    if isinstance(noise, Law) and not isinstance(noise, Product):
+        if isinstance(noise, RandomizedResponse):
+            raise TypeError(
+                "noise must name the column of a RandomizedResponse: pass noise={'y': RandomizedResponse(...)}."
+            )
+        assigned: Mapping[Any, Law] = {tuple(range(dim)): noise}
+    elif isinstance(noise, Product):
+        assigned = noise.parts
+    elif isinstance(noise, Mapping):
+        assigned = noise
+    else:
+        raise TypeError(
+            f"noise must be a law, a Product, a mapping of columns to laws, or None, got {type(noise).__name__}."
+        )
+    places = {name: j for j, name in enumerate(columns)}
+    response_names = {target, RESPONSE} - set(places) | {target}
+    parts: list[Part] = []
+    laws: list[tuple[str, str]] = []
+    keep, seen = 1.0, set[int]()
+    for key, law in assigned.items():
+        names = key if isinstance(key, tuple) else (key,)
+        found = [_place(name, places, response_names, dim, strict) for name in names]
+        used = [place for place in found if place is not None]
+        if not used:
+            continue
+        if seen.intersection(used) or len(set(used)) < len(used):
+            raise ValueError(
+                f"noise must name each column once, got {key!r} again. Join the laws in one part."
+            )
+        seen.update(used)
+        laws.append((", ".join(map(str, names)), repr(law)))
+        if used == [dim] and (label or isinstance(law, RandomizedResponse)):
+            if not label:
+                raise TypeError(
+                    "noise of a numeric response must be an additive law, got RandomizedResponse. "
+                    "Use LogisticRegression for a label."
+                )
+            keep = keep_probability(law)
+            continue
+        if label and dim in used:
+            raise TypeError("noise of a class label must be RandomizedResponse in a part of its own.")
+        for part in additive_parts(law, len(names)):
+            spread = np.zeros(dim + 1)
+            for place, variance in zip(found, part.variances, strict=True):
+                if place is not None:
+                    spread[place] = variance
+            if spread.any():
+                parts.append(Part(part.factor, spread))
+    return NoiseModel(tuple(parts), keep, tuple(laws), dim)
+
+
+def _place(name: Any, places: dict[Any, int], response: set[Any], dim: int, strict: bool) -> int | None:
+    if name in places:
+        return places[name]
+    if name in response:
+        return dim
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= name < dim and strict:
+        return int(name)
+    if strict:
+        raise ValueError(
+            f"noise names the column {name!r}; the columns are {list(places)[:8]} and 'y' for the response. "
+            "Use one of these, or an integer position of X."
+        )
+    return None

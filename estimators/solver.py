@@ -1,0 +1,183 @@
+r"""Minimiser for corrected risks: projected trust-region Newton in a box.
+
+A corrected risk is a difference of convex functions: in finite samples it may bend downwards or have no minimum away from
+the truth. The consistent root is the interior minimum near the naive and one-step fits, so those start the search; every
+iterate stays in the box, and the answer says whether it is an interior minimum with positive curvature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.estimators.risk import Risk
+
+__all__ = ["Solution", "minimise", "one_step", "solve"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a minimisation found.
+
+    Attributes
+    ----------
+    theta : ndarray
+        The minimiser, in the solver's coordinates.
+    value : float
+        Risk there.
+    gradient, hessian : ndarray
+    converged : bool
+        Projected gradient below tolerance.
+    at_bound : ndarray of bool
+        Coordinates on the boundary of the box.
+    positive : bool
+        Hessian positive definite on the free coordinates.
+    iterations : int
+
+    Examples
+    --------
+    >>> one = np.zeros(1)
+    >>> Solution(one, 0.0, one, np.eye(1), True, np.array([False]), True, 3).interior
+    True
+    """
+
+    theta: Floats
+    value: float
+    gradient: Floats
+    hessian: Floats
+    converged: bool
+    at_bound: NDArray[np.bool_]
+    positive: bool
+    iterations: int
+
+    @property
+    def interior(self) -> bool:
+        """Whether this is a proper minimum inside the box."""
+        return self.converged and self.positive and not bool(self.at_bound.any())
+
+
+def minimise(
+    risk: Risk, start: Floats, bound: Floats, *, tolerance: float = 1e-9, max_iterations: int = 100
+) -> Solution:
+    """Minimise a risk in the box ``|theta| <= bound`` from one start by projected trust-region Newton.
+
+    Parameters
+    ----------
+    risk : Risk
+    start : ndarray, shape (p,)
+    bound : ndarray, shape (p,)
+        Half-widths, inf allowed.
+    tolerance : float
+        On the largest entry of the projected gradient, relative to 1 + the curvature's size.
+    max_iterations : int
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> from privfit.estimators.corrections import Term
+    >>> from privfit.estimators.losses import SquaredLoss
+    >>> from privfit.estimators.risk import Design
+    >>> data = Design(-np.array([[1.0, 1.0]]), np.array([1.0, 3.0]))
+    >>> risk = Risk(SquaredLoss(), [Term(1.0, 0, ())], [data], np.zeros((0, 1)), np.zeros(0))
+    >>> minimise(risk, np.zeros(1), np.array([np.inf])).theta
+    array([2.])
+    """
+    theta = np.clip(start, -bound, bound)
+    value, gradient, hessian = risk.derivatives(theta)
+    radius, converged, step_count = 1.0 + float(np.linalg.norm(theta)), False, 0
+    for step_count in range(max_iterations + 1):
+        held = _held(theta, gradient, bound)
+        projected = np.where(held, 0.0, gradient)
+        if np.abs(projected).max(initial=0.0) <= tolerance * (
+            1.0 + np.abs(np.diag(hessian)).max(initial=0.0)
+        ):
+            converged = True
+            break
+        if step_count == max_iterations:
+            break
+        step = _trust_step(projected, hessian, ~held, radius)
+        trial = np.clip(theta + step, -bound, bound)
+        move = trial - theta
+        expected = -float(gradient @ move + 0.5 * move @ hessian @ move)
+        new = risk.derivatives(trial)
+        actual = value - new[0]
+        noise = 1e-14 * (1.0 + abs(value))
+        good = actual > 0.1 * expected or (abs(expected) <= noise and abs(actual) <= 10 * noise)
+        length = float(np.linalg.norm(move))
+        if good:
+            if actual > 0.7 * expected and length > 0.8 * radius:
+                radius *= 3.0
+            theta, (value, gradient, hessian) = trial, new
+        else:
+            radius = 0.25 * min(radius, length)
+            if radius < 1e-13 * (1.0 + float(np.linalg.norm(theta))):
+                break
+    held = np.abs(theta) >= bound * (1.0 - 1e-9)
+    free = ~held
+    eigenvalues = np.linalg.eigvalsh(hessian[np.ix_(free, free)]) if free.any() else np.ones(1)
+    largest = float(np.abs(eigenvalues).max(initial=0.0))
+    positive = bool(eigenvalues.min() > 1e-10 * largest)
+    return Solution(theta, value, gradient, hessian, converged, held, positive, step_count)
+
+
+def _held(theta: Floats, gradient: Floats, bound: Floats) -> NDArray[np.bool_]:
+    """Coordinates on the boundary that descent would push outwards."""
+    return ((theta >= bound) & (gradient < 0)) | ((theta <= -bound) & (gradient > 0))
+
+
+def _trust_step(gradient: Floats, hessian: Floats, free: NDArray[np.bool_], radius: float) -> Floats:
+    """Minimise the quadratic model over ``|step| <= radius`` in the free coordinates (secular equation)."""
+    step = np.zeros_like(gradient)
+    values, vectors = np.linalg.eigh(hessian[np.ix_(free, free)])
+    g = vectors.T @ gradient[free]
+    floor = 1e-12 * max(float(np.abs(values).max()), 1e-300)
+    low = max(0.0, -float(values[0])) + floor
+    if values[0] > floor:
+        newton = -g / values
+        if np.linalg.norm(newton) <= radius:
+            step[free] = vectors @ newton
+            return step
+        low = 0.0
+    high = low + float(np.linalg.norm(g)) / radius
+    for _ in range(80):
+        shift = 0.5 * (low + high)
+        if np.linalg.norm(g / (values + shift)) > radius:
+            low = shift
+        else:
+            high = shift
+    step[free] = vectors @ (-g / (values + high))
+    return step
+
+
+def one_step(risk: Risk, theta: Floats) -> Floats | None:
+    """One Newton step of `risk` from theta, or None where its curvature is not positive."""
+    _, gradient, hessian = risk.derivatives(theta, value=False)
+    values, vectors = np.linalg.eigh(hessian)
+    if values[0] <= 1e-8 * abs(values[-1]):
+        return None
+    return np.asarray(theta - vectors @ ((vectors.T @ gradient) / values), float)
+
+
+def solve(risk: Risk, starts: Sequence[Floats], bound: Floats, *, tolerance: float = 1e-9) -> Solution:
+    """Minimise from several starts: the lowest proper interior minimum, else the lowest value found.
+
+    Examples
+    --------
+    >>> solve.__name__
+    'solve'
+    """
+    found: list[Solution] = []
+    for start in starts:
+        near = [s for s in found if s.interior and np.abs(s.theta - start).max() < 1e-6]
+        if not near:
+            found.append(minimise(risk, start, bound, tolerance=tolerance))
+    interior = [s for s in found if s.interior]
+    return min(interior or found, key=lambda s: s.value)

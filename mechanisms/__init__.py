@@ -13,7 +13,7 @@ from privfit.mechanisms.laplace import Laplace
 from privfit.mechanisms.law import REGISTRY, Law
 from privfit.mechanisms.product import Product
 from privfit.mechanisms.randomized_response import RandomizedResponse
-from privfit.mechanisms.release import Release, release
+from privfit.mechanisms.releasing import Release, release
 from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
 from privfit.mechanisms.zero_inflated import ZeroInflatedLaplace
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.validation import check_array, check_integer, check_number
+from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.law import Law, check_protect
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ __all__ = ["SCALE_MAX", "SCALE_MIN", "AdditiveLaw", "check_scale"]
 Floats = NDArray[np.float64]
 
 SCALE_MIN, SCALE_MAX = 2.0**-500, 2.0**500
-"""Scales whose square, grid and grid multiples are ordinary floats, so that no formula over- or underflows."""
+"""Scales whose square, grid and grid multiples are ordinary floats: no formula over- or underflows."""
 
 SLACK_PER_VALUE = 2.0**-36.9
-"""P(the floating-point sampler and the stated law round to different grid points), per value; docs/mathematics.md."""
+"""P(sampler and stated law round to different grid points) per value, at most; docs/mathematics.md."""
 
 
 def check_scale(scale: Any) -> float | tuple[float, ...]:
@@ -117,6 +118,15 @@ class AdditiveLaw(Law):
         out = self._unit_characteristic(points * self.scales(points.shape[-1]))
         return float(out) if out.ndim == 0 else out
 
+    def check_domain(self, domain: Any) -> None:
+        """Raise unless `domain` is a Box or a Ball with as many columns as the law has scales."""
+        if not isinstance(domain, (Box, Ball)):
+            raise TypeError(
+                f"{type(self).__name__} adds noise to numbers and needs a Box or a Ball, "
+                f"got {type(domain).__name__}."
+            )
+        self.scales(domain.dim)
+
     def shift(self, domain: Any, protect: str = "record") -> float:
         """Return c, the largest shift between neighbours of `domain` in units of the scales.
 
@@ -129,10 +139,12 @@ class AdditiveLaw(Law):
         -------
         float
         """
+        self.check_domain(domain)
         return float(domain.shift(self.scales(domain.dim), check_protect(protect)))
 
     def slack(self, domain: Any) -> float:
         """Return dim * 2^-36.9, the sampler's distance from the stated law per row."""
+        self.check_domain(domain)
         return int(domain.dim) * SLACK_PER_VALUE
 
     @classmethod

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.additive import AdditiveLaw
-from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.grid import add_noise, check_grid
 from privfit.mechanisms.keystream import block_words
 from privfit.mechanisms.law import Law
@@ -36,17 +35,11 @@ def check_part(law: Law, domain: Any) -> None:
     >>> from privfit.mechanisms import Box, Gaussian
     >>> check_part(Gaussian(1.0), Box({"age": (17, 90)}))
     """
-    if isinstance(law, RandomizedResponse):
-        law.check_domain(domain)
-    elif isinstance(law, AdditiveLaw):
-        if isinstance(domain, Categories):
-            raise TypeError(
-                f"{type(law).__name__} adds noise to numbers and needs a Box or a Ball for columns "
-                f"{list(domain.columns)}; use RandomizedResponse for Categories."
-            )
-        check_grid(law.scales(domain.dim), domain)
-    else:
+    if not isinstance(law, (AdditiveLaw, RandomizedResponse)):
         raise TypeError(f"law must be an additive law or RandomizedResponse, got {type(law).__name__}.")
+    law.check_domain(domain)
+    if isinstance(law, AdditiveLaw):
+        check_grid(law.scales(domain.dim), domain)
 
 
 def release_part(law: Law, domain: Any, columns: Arrays, out: Arrays, master: bytes, part: int) -> None:

@@ -94,9 +94,9 @@ class Categories:
             for code, label in enumerate(labels):
                 codes[values == label] = code
         elif values.dtype.kind == "O":
-            lookup = {label: code for code, label in enumerate(labels)}
+            lookup: dict[Any, int] = {label: code for code, label in enumerate(labels)}
             allowed = (bool, int, float, np.number, np.bool_) if numeric else (str,)
-            own = codes[0] if len(codes) else 0
+            own = labels.index(self.fill[0])
             # Only plain scalars are looked up: nothing a cell may hold can raise.
             found = [lookup.get(v, own) if isinstance(v, allowed) else own for v in values.tolist()]
             codes = np.array(found, dtype=np.int64).reshape(len(values))

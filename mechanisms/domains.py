@@ -106,7 +106,7 @@ def domain_from_dict(d: Any) -> Domain:
     >>> domain_from_dict(Ball(1.0, 2).to_dict())
     Ball(radius=1.0, dim=2, columns=(0, 1))
     """
-    kind = _KINDS.get(d.get("domain")) if isinstance(d, Mapping) else None
+    kind = _KINDS.get(str(d.get("domain"))) if isinstance(d, Mapping) else None
     if kind is None:
         raise ValueError(f"a domain is read from a mapping whose 'domain' is one of {sorted(_KINDS)}.")
     try:

@@ -23,7 +23,7 @@ from privfit.mechanisms.domains import as_domains, domain_from_dict
 from privfit.mechanisms.grid import grid_of
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.product import Product
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.releasing import Release
 
 __all__ = ["load_release", "save_release"]
 
@@ -38,8 +38,8 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False) -> N
 
     if not release.secure and allow_insecure is not True:
         raise ValueError(
-            "the noise of this release can be reproduced (rng was given), so it protects nobody. Release without "
-            "rng, or pass allow_insecure=True for a simulation."
+            "the noise of this release can be reproduced (rng was given), so it protects nobody. Release "
+            "without rng, or pass allow_insecure=True for a simulation."
         )
     table = _arrow(release)
     domains = as_domains(release.domain)

@@ -43,8 +43,8 @@ def _numbers(values: NDArray[Any], column: Column) -> NDArray[Any]:
     if values.dtype.kind == "O":
         return np.array([_object_number(v) for v in values], dtype=np.float64).reshape(len(values))
     raise TypeError(
-        f"column {column!r} must hold real numbers, got dtype {values.dtype}. Convert it to numbers, declare its "
-        "labels with Categories, or leave it out."
+        f"column {column!r} must hold real numbers, got dtype {values.dtype}. Convert it to numbers, declare "
+        "its labels with Categories, or leave it out."
     )
 
 
@@ -82,11 +82,14 @@ class Table:
         """Return a new table of this kind from columns in order."""
         numeric = all(np.asarray(values).dtype.kind in "biuf" for values in columns.values())
         out = np.empty((self.rows, len(columns)), dtype=np.float64 if numeric else object)
+        if self._flat:
+            (values,) = columns.values()
+            return np.array(values, dtype=out.dtype)
         # A few rows at a time, so that both sides of the transposition stay in the cache.
         for start in range(0, self.rows, 1024):
             for j, values in enumerate(columns.values()):
                 out[start : start + 1024, j] = values[start : start + 1024]
-        return out.ravel() if self._flat else out
+        return out
 
 
 class _Frame(Table):
@@ -101,7 +104,7 @@ class _Frame(Table):
     def numbers(self, column: Column) -> NDArray[Any]:
         import narwhals as nw
 
-        series = self._frame[column]
+        series = self._frame.get_column(column)
         if str(getattr(series.to_native(), "dtype", "")) == "object":
             # narwhals would look at the cells to name the type.
             return _numbers(np.asarray(series.to_numpy(), dtype=object), column)
@@ -111,20 +114,20 @@ class _Frame(Table):
         if series.dtype in (nw.Object, nw.Unknown):
             return _numbers(np.asarray(series.to_numpy(), dtype=object), column)
         raise TypeError(
-            f"column {column!r} must hold real numbers, got dtype {series.dtype}. Convert it to numbers, declare "
-            "its labels with Categories, or leave it out."
+            f"column {column!r} must hold real numbers, got dtype {series.dtype}. Convert it to numbers, "
+            "declare its labels with Categories, or leave it out."
         )
 
     def labels(self, column: Column) -> NDArray[Any]:
         import narwhals as nw
 
-        series = self._frame[column]
+        series = self._frame.get_column(column)
         if self.kind != "pandas" and series.dtype in (nw.Categorical, nw.Enum):
             series = series.cast(nw.String)
         return np.asarray(series.to_numpy())
 
     def public(self, column: Column) -> Any:
-        native = self._frame[column].to_native()
+        native = self._frame.get_column(column).to_native()
         return native.reset_index(drop=True).copy() if self.kind == "pandas" else native
 
     def build(self, columns: dict[Column, Any]) -> Any:

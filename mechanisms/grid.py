@@ -26,7 +26,7 @@ def grid_of(scales: Floats) -> Floats:
     >>> grid_of(np.array([1.0, 1.5, 1024.0]))
     array([9.765625e-04, 9.765625e-04, 1.000000e+00])
     """
-    return np.ldexp(1.0, np.frexp(scales)[1] - 11)
+    return np.asarray(np.ldexp(1.0, np.frexp(scales)[1] - 11), dtype=np.float64)
 
 
 def check_grid(scales: Floats, domain: Any) -> Floats:

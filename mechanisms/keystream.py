@@ -86,8 +86,8 @@ def block_words(master: bytes, part: int, block: int) -> Words:
         size = 8 * count
         plain = _ZEROS[:size] if size <= len(_ZEROS) else bytes(size)
         # update_into asks for one cipher block of spare room.
-        room = np.empty(count + 2, dtype=np.uint64)
-        encryptor.update_into(plain, memoryview(room).cast("B"))
-        return room[:count]
+        room = np.empty(size + 16, dtype=np.uint8)
+        encryptor.update_into(plain, room.data)
+        return room[:size].view(np.uint64)
 
     return words

@@ -49,6 +49,7 @@ class Laplace(AdditiveLaw):
         """Return the composed Laplace curves (record) or the worst single one (attribute)."""
         from privfit.accounting import approximate_dp, laplace
 
+        self.check_domain(domain)
         scales = self.scales(domain.dim)
         if check_protect(protect) == "attribute" or domain.dim == 1:
             return laplace(domain.shift(scales, "attribute"))

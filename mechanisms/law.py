@@ -20,7 +20,7 @@ from privfit.accounting.validation import check_choice
 if TYPE_CHECKING:
     from privfit.accounting import TradeOffCurve
     from privfit.mechanisms.guarantee import Guarantee
-    from privfit.mechanisms.release import Release
+    from privfit.mechanisms.releasing import Release
 
 __all__ = ["REGISTRY", "Law", "check_protect"]
 
@@ -112,7 +112,7 @@ class Law(ABC):
         -------
         Release
         """
-        from privfit.mechanisms.release import release
+        from privfit.mechanisms.releasing import release
 
         return release(data, self, domain=domain, **options)
 

@@ -125,10 +125,11 @@ class Product(Law):
         """Return the composition (record) or the worst (attribute) of the parts' curves."""
         from privfit.accounting import minimum
 
+        check_protect(protect)
         curves = [law.tradeoff(part, protect) for law, part in self.resolve(domain)]
         if len(curves) == 1:
             return curves[0]
-        return curves[0].compose(*curves[1:]) if check_protect(protect) == "record" else minimum(*curves)
+        return curves[0].compose(*curves[1:]) if protect == "record" else minimum(*curves)
 
     def resolve(self, domain: Any) -> list[tuple[Law, Any]]:
         """Return every part's law with the part of `domain` that its columns live in."""

@@ -1,4 +1,4 @@
-r"""Randomised response: keep the label with probability p = e^eps/(e^eps + k - 1), else take another uniformly.
+r"""Randomised response: keep the label with probability p = e^eps/(e^eps + k - 1), else another uniformly.
 
 The likelihood ratio of two inputs is e^eps, 1 or e^-eps: exactly eps-DP (Warner 1965; Kairouz et al. 2016).
 The sampler compares integers, with p rounded down, so its guarantee has no numerical slack.

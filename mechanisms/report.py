@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from privfit.mechanisms.product import Product
 
 if TYPE_CHECKING:
-    from privfit.mechanisms.release import Release
+    from privfit.mechanisms.releasing import Release
 
 __all__ = ["expected_exact_rows", "report"]
 

@@ -1,0 +1,144 @@
+"""Goodness of fit of every sampler against laws computed another way, and forced words."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privfit.mechanisms import (
+    Box,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    SymmetricLaplace,
+    ZeroInflatedLaplace,
+    blocks,
+)
+from privfit.mechanisms.samplers import exponential, gamma_rows, keep_rows, unit_circle
+
+N = 100_000
+# Quantiles of W on a fine grid: E h(W) is the mean of h over it, whatever the sampler does.
+MIDPOINTS = (np.arange(4000) + 0.5) / 4000
+
+
+def mixed_cdf(cdf, shape, points):
+    """E cdf(x, W) for W ~ Gamma(shape, rate shape), interpolated between 500 points."""
+    w = stats.gamma.ppf(MIDPOINTS, shape, scale=1 / shape)
+    grid = np.quantile(points, np.linspace(0, 1, 500))
+    return np.interp(points, grid, [cdf(x, w).mean() for x in grid])
+
+
+def ks(sample, cdf):
+    """Kolmogorov distance times sqrt(n): above 2.23 once in 10,000 correct samples."""
+    sample = np.sort(sample)
+    ranks = np.arange(1, len(sample) + 1) / len(sample)
+    return math.sqrt(len(sample)) * np.max(np.abs(cdf(sample) - ranks))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 6])
+def test_gaussian_marginals_radius_and_independence(dim, unit_noise):
+    z = unit_noise(Gaussian(1.5), N, dim) / 1.5
+    for column in z.T:
+        assert ks(column, stats.norm.cdf) < 2.23
+    assert ks((z**2).sum(axis=1), lambda x: stats.chi2.cdf(x, dim)) < 2.23
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_laplace_marginals_and_sum(dim, unit_noise):
+    z = unit_noise(Laplace(1.5), N, dim) / 1.5
+    for column in z.T:
+        assert ks(column, stats.laplace.cdf) < 2.23
+    # Sizes are independent exponentials.
+    assert ks(np.abs(z).sum(axis=1), lambda x: stats.gamma.cdf(x, dim)) < 2.23
+
+
+@pytest.mark.parametrize(("dim", "shape"), [(1, 1), (2, 1), (3, 1), (6, 1), (1, 3), (2, 2), (6, 4)])
+def test_symmetric_laplace_marginals_and_radius(dim, shape, unit_noise):
+    z = unit_noise(SymmetricLaplace(1.5, shape=shape), N, dim) / 1.5
+    for column in z.T:
+        assert ks(column, lambda x: mixed_cdf(lambda v, w: stats.norm.cdf(v / np.sqrt(w)), shape, x)) < 2.23
+    square = (z**2).sum(axis=1)
+    assert ks(square, lambda x: mixed_cdf(lambda v, w: stats.chi2.cdf(v / w, dim), shape, x)) < 2.23
+
+
+@pytest.mark.parametrize("dim", [2, 5])
+def test_angles_are_uniform_and_independent_of_the_radius(dim, unit_noise):
+    z = unit_noise(SymmetricLaplace(1.0), N, dim)
+    angle = np.arctan2(z[:, 1], z[:, 0])
+    radius = np.hypot(z[:, 0], z[:, 1])
+    assert ks(angle / (2 * np.pi) + 0.5, lambda x: x) < 2.23
+    far = radius > np.median(radius)
+    assert ks(angle[far] / (2 * np.pi) + 0.5, lambda x: x) < 2.23
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("delta0", [0.05, 0.5])
+def test_zero_inflation_spares_whole_rows(dim, delta0, unit_noise):
+    z = unit_noise(ZeroInflatedLaplace(1.0, delta0), N, dim)
+    zero = z == 0
+    # One noisy coordinate rounds to 0 with probability P(|V| < 1/2) = 1 - exp(-1/(sqrt(2) 1024)).
+    rounded = -math.expm1(-1 / (math.sqrt(2) * 1024))
+    rows = zero.all(axis=1).sum()
+    low, high = stats.binom.ppf([1e-5, 1 - 1e-5], N, delta0)
+    assert low <= rows <= high + N * (rounded if dim == 1 else 1e-5)
+    assert (zero.any(axis=1) & ~zero.all(axis=1)).sum() <= stats.binom.ppf(1 - 1e-5, N * dim, rounded)
+    noisy = z[~zero.all(axis=1)]
+    assert ks(noisy[:, 0], lambda x: stats.laplace.cdf(x, scale=math.sqrt(0.5))) < 2.23
+
+
+def test_exponential_and_gamma_variables():
+    words = blocks.block_words(bytes(32), 0, 0)
+    assert ks(exponential(words(N)), stats.expon.cdf) < 2.23
+    assert ks(gamma_rows(words, N, 5), lambda x: stats.gamma.cdf(x, 5, scale=0.2)) < 2.23
+
+
+@pytest.mark.parametrize("delta0", [1e-300, 2.0**-64, 0.3, 1 - 2.0**-53])
+def test_the_atom_is_never_larger_than_delta0(delta0):
+    # Exactly the words below floor(delta0 2^64) are spared: that many of 2^64, at most delta0 of them.
+    threshold = int(delta0 * 2**64)
+    assert threshold / 2**64 <= delta0
+    edge = np.array([max(threshold - 1, 0), threshold, 2**64 - 1], dtype=np.uint64)
+    assert keep_rows(lambda n: edge[:n], 3, delta0).tolist() == [float(threshold == 0), 1.0, 1.0]
+
+
+def test_the_circle_uses_its_two_sign_bits():
+    word = np.arange(4, dtype=np.uint64)
+    cosine, sine = unit_circle(word)
+    np.testing.assert_array_equal(np.sign(cosine), [1, -1, 1, -1])
+    np.testing.assert_array_equal(np.sign(sine), [1, 1, -1, -1])
+    assert unit_circle(word, both=False)[1] is None
+
+
+LAWS = [
+    Gaussian(1.5),
+    Laplace(1.5),
+    SymmetricLaplace(1.5),
+    SymmetricLaplace(1.5, shape=4),
+    ZeroInflatedLaplace(1.5, 0.25),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("word", [0, 1, 2, 3, 2**63, 2**64 - 4, 2**64 - 2, 2**64 - 1])
+@pytest.mark.parametrize("x", [-0.0, 0.0, 5e-324, -5e-324, 1.0, -1.0])
+def test_forced_words_give_finite_grid_values(law, dim, word, x, monkeypatch):
+    forced = lambda count: np.full(count, word, dtype=np.uint64)  # noqa: E731
+    monkeypatch.setattr(blocks, "block_words", lambda *key: forced)
+    out = [np.empty(5) for _ in range(dim)]
+    blocks.release_block(law, Box({j: (-1, 1) for j in range(dim)}), [np.full(5, x)] * dim, out, b"", 0, 0)
+    y = np.array(out)
+    assert np.isfinite(y).all() and not np.signbit(y[y == 0]).any()
+    assert (y * 1024 == np.rint(y * 1024)).all()
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+@pytest.mark.parametrize("categories", [2, 3, 7])
+def test_forced_words_give_declared_labels(word, categories):
+    law = RandomizedResponse(1.0, categories)
+    forced = lambda count: np.full(count, word, dtype=np.uint64)  # noqa: E731
+    codes = np.arange(categories)
+    out = law.randomize(codes, forced)
+    assert set(out) <= set(range(categories))
+    assert (out == codes).all() == (word == 0) and (word == 0 or (out != codes).all())

@@ -43,7 +43,7 @@ class Guarantee:
     >>> from privfit.mechanisms import Box, Gaussian
     >>> promise = Gaussian(4.0).guarantee(Box({"x": (0, 1), "y": (0, 1)}))
     >>> round(promise.record.epsilon(1e-5), 3), round(promise.attribute.epsilon(1e-5), 3)
-    (1.371, 0.927)
+    (1.356, 0.926)
     """
 
     record: TradeOffCurve

@@ -46,7 +46,7 @@ def exponential(word: WordArray, bits: int = 64) -> Floats:
     u += 0.5
     u *= 0.5**bits
     np.log(u, out=u)
-    np.negative(u, out=u)
+    np.abs(u, out=u)
     return u
 
 

@@ -59,6 +59,7 @@ class SymmetricLaplace(AdditiveLaw):
         """Return T_{d, c} of this shape with c the largest shift in units of lambda."""
         from privfit.accounting import symmetric_laplace
 
+        self.check_domain(domain)
         return symmetric_laplace(domain.dim, self.shift(domain, protect), self.shape)
 
     @classmethod

@@ -72,6 +72,7 @@ class ZeroInflatedLaplace(AdditiveLaw):
         """Return T_{d, c, delta0} with c the largest shift in units of lambda."""
         from privfit.accounting import zil
 
+        self.check_domain(domain)
         return zil(domain.dim, self.shift(domain, protect), self.delta0)
 
     @classmethod

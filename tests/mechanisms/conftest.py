@@ -13,7 +13,7 @@ from privfit.mechanisms import Box
 
 def square(dim: int) -> Box:
     """The box [-1, 1]^dim."""
-    return Box({j: (-1, 1) for j in range(dim)})
+    return Box(dict.fromkeys(range(dim), (-1, 1)))
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_dictionaries_that_do_not_fit_are_refused(name):
     other = Gaussian if name != "gaussian" else Laplace
     with pytest.raises(ValueError, match="mechanism must be one of"):
         other.from_dict(d)
-    with pytest.raises(ValueError, match="exactly the parameters|parts"):
+    with pytest.raises(ValueError, match=r"exactly the parameters|parts"):
         Law.from_dict({"mechanism": name})
     with pytest.raises(ValueError, match="mechanism must be one of"):
         Law.from_dict({**d, "mechanism": "magic"})

@@ -90,7 +90,7 @@ def test_object_columns_of_text_do_not_depend_on_their_cells():
 def test_layouts(order):
     x = np.array(np.arange(12.0).reshape(4, 3) - 5, order=order)
     x.flags.writeable = False
-    box = Box({j: (-10, 10) for j in range(3)})
+    box = Box(dict.fromkeys(range(3), (-10, 10)))
     np.testing.assert_allclose(release(x, LAW, box).frame, x, atol=1e-4)
     np.testing.assert_allclose(release(x[::-2, ::-1], LAW, box).frame, x[::-2, ::-1], atol=1e-4)
 

@@ -12,7 +12,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privfit.mechanisms import releasing
 from privfit.mechanisms import (
     Ball,
     Box,
@@ -24,6 +23,7 @@ from privfit.mechanisms import (
     SymmetricLaplace,
     ZeroInflatedLaplace,
     release,
+    releasing,
 )
 from privfit.mechanisms.blocks import BLOCK_ROWS, release_block, release_part
 

@@ -127,7 +127,7 @@ def test_forced_words_give_finite_grid_values(law, dim, word, x, monkeypatch):
     forced = lambda count: np.full(count, word, dtype=np.uint64)  # noqa: E731
     monkeypatch.setattr(blocks, "block_words", lambda *key: forced)
     out = [np.empty(5) for _ in range(dim)]
-    blocks.release_block(law, Box({j: (-1, 1) for j in range(dim)}), [np.full(5, x)] * dim, out, b"", 0, 0)
+    blocks.release_block(law, Box(dict.fromkeys(range(dim), (-1, 1))), [np.full(5, x)] * dim, out, b"", 0, 0)
     y = np.array(out)
     assert np.isfinite(y).all() and not np.signbit(y[y == 0]).any()
     assert (y * 1024 == np.rint(y * 1024)).all()

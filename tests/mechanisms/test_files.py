@@ -1,0 +1,174 @@
+"""Releases as Parquet: round trips, and the edits that are refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privfit.mechanisms import (
+    Ball,
+    Box,
+    Categories,
+    Gaussian,
+    RandomizedResponse,
+    SymmetricLaplace,
+    load_release,
+    release,
+)
+
+BOX, LABELS = Box({"age": (17, 90), "hours": (0, 100)}), Categories({"income": ["no", "yes"]})
+LAW = {("age", "hours"): Gaussian([50.0, 80.0]), "income": RandomizedResponse(1.0)}
+FRAME = pd.DataFrame({"age": [20, 30], "state": ["x", "y"], "income": ["no", "yes"], "hours": [1.0, 2.0]})
+KINDS = {
+    "pandas": FRAME,
+    "polars": pl.from_pandas(FRAME),
+    "pyarrow": pa.Table.from_pandas(FRAME, preserve_index=False),
+}
+
+
+def cells(frame):
+    return {
+        name: list(pd.Series(frame[name].to_pylist() if isinstance(frame, pa.Table) else frame[name]))
+        for name in ("age", "state", "income", "hours")
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_round_trip(kind, tmp_path):
+    out = release(KINDS[kind], LAW, (BOX, LABELS), public=["state"])
+    path = tmp_path / "r.parquet"
+    out.save(path)
+    again = load_release(str(path))
+    assert type(again.frame) is type(out.frame) and cells(again.frame) == cells(out.frame)
+    for name in ("law", "domain", "columns", "public", "n_rows", "kind", "secure", "names"):
+        assert getattr(again, name) == getattr(out, name)
+    for other in KINDS:
+        assert cells(load_release(path, other).frame) == cells(out.frame)
+    assert load_release(path, "numpy").frame.shape == (2, 4)
+    again.save(tmp_path / "again.parquet")
+    assert load_release(tmp_path / "again.parquet").law == out.law
+
+
+def test_arrays_round_trip(tmp_path):
+    out = release(np.zeros((50, 3)), SymmetricLaplace(1.0, shape=2), Ball(1.0, 3))
+    out.save(tmp_path / "r.parquet")
+    again = load_release(tmp_path / "r.parquet")
+    assert again.frame.tobytes() == out.frame.tobytes() and again.domain == Ball(1.0, 3)
+    assert again.columns == (0, 1, 2)
+    mixed = release(
+        np.array([[1.0, "yes"]], dtype=object),
+        {0: Gaussian(1.0), 1: RandomizedResponse(1.0)},
+        (Box({0: (0, 1)}), Categories({1: ["no", "yes"]})),
+    )
+    mixed.save(tmp_path / "m.parquet")
+    assert (load_release(tmp_path / "m.parquet").frame == mixed.frame).all()
+
+
+def test_any_parquet_reader_sees_the_table_and_the_law(tmp_path):
+    out = release(FRAME, LAW, (BOX, LABELS), public=["state"])
+    out.save(tmp_path / "r.parquet")
+    assert pd.read_parquet(tmp_path / "r.parquet").equals(out.frame)
+    record = json.loads(pq.read_schema(tmp_path / "r.parquet").metadata[b"privfit"])
+    assert record["law"] == out.law.to_dict() and record["secure"] is True
+    assert record["grid"] == {"age": 2.0**-5, "hours": 2.0**-4}
+    assert {"slack", "delta", "exact_fraction"} <= set(record["guarantee"])
+
+
+def test_reproducible_noise_is_not_saved_unless_allowed(tmp_path):
+    out = release(np.zeros((5, 1)), Gaussian(1.0), Box({"x": (0, 1)}), rng=1)
+    path = tmp_path / "r.parquet"
+    for answer in (False, "yes", 1):
+        with pytest.raises(ValueError, match="can be reproduced"):
+            out.save(path, allow_insecure=answer)
+    assert not path.exists()
+    out.save(path, allow_insecure=True)
+    assert not load_release(path).secure
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "r.parquet"
+    release(FRAME, LAW, (BOX, LABELS), public=["state"]).save(path)
+    return path
+
+
+def edit(path, change_record=None, change_table=None):
+    table = pq.read_table(path)
+    metadata = dict(table.schema.metadata)
+    record = json.loads(metadata[b"privfit"])
+    if change_record:
+        change_record(record)
+    if change_table:
+        table = change_table(table)
+    pq.write_table(table.replace_schema_metadata({**metadata, b"privfit": json.dumps(record).encode()}), path)
+
+
+def set_scale(record):
+    record["law"]["parts"][0]["law"]["scale"] = [500.0, 80.0]
+
+
+EDITS = {
+    "scale on another grid": (set_scale, None, "grid"),
+    "scale on the same grid": (
+        lambda r: r["law"]["parts"][0]["law"].update(scale=[51.0, 80.0]),
+        None,
+        "checksum",
+    ),
+    "law": (lambda r: r.update(law={"mechanism": "gaussian", "scale": 50.0}), None, "changed"),
+    "unknown law": (lambda r: r["law"].update(mechanism="magic"), None, "mechanism"),
+    "epsilon": (lambda r: r["law"]["parts"][1]["law"].update(epsilon=3.0), None, "checksum"),
+    "domain": (lambda r: r["domain"][0].update(intervals=[[17, 50], [0, 100]]), None, "checksum"),
+    "secure": (lambda r: r.update(secure=False), None, "checksum"),
+    "rows": (lambda r: r.update(n_rows=3), None, "rows"),
+    "format": (lambda r: r.update(format=99), None, "format"),
+    "no domain": (lambda r: r.pop("domain"), None, "changed"),
+    "no checksum": (lambda r: r.pop("checksum"), None, "checksum"),
+    "row removed": (None, lambda t: t.slice(0, 1), "rows"),
+    "column renamed": (None, lambda t: t.rename_columns(["a", "state", "income", "hours"]), "columns"),
+    "column dropped": (None, lambda t: t.drop_columns(["age"]), "columns"),
+    "value on the grid": (None, lambda t: t.set_column(0, "age", pa.array([20.0, 30.0])), "checksum"),
+    "value off the grid": (None, lambda t: t.set_column(0, "age", pa.array([20.1, 30.0])), "not on the grid"),
+    "missing value": (None, lambda t: t.set_column(0, "age", pa.array([None, 30.0])), "not on the grid"),
+    "integer column": (None, lambda t: t.set_column(0, "age", pa.array([20, 30])), "not on the grid"),
+    "undeclared label": (None, lambda t: t.set_column(2, "income", pa.array(["no", "maybe"])), "labels"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_edited_files_are_refused(name, saved):
+    change_record, change_table, message = EDITS[name]
+    edit(saved, change_record, change_table)
+    with pytest.raises(ValueError, match=message):
+        load_release(saved)
+
+
+def test_an_untouched_rewrite_is_accepted(saved):
+    edit(saved)
+    assert load_release(saved).n_rows == 2
+
+
+def test_files_without_a_law_are_refused(tmp_path):
+    FRAME.to_parquet(tmp_path / "plain.parquet")
+    with pytest.raises(ValueError, match="carries no law"):
+        load_release(tmp_path / "plain.parquet")
+    (tmp_path / "text.parquet").write_text("age,hours")
+    with pytest.raises(ValueError, match="no Parquet file"):
+        load_release(tmp_path / "text.parquet")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_release(tmp_path / "nowhere.parquet")
+
+
+def test_metadata_that_is_no_record_is_refused(saved):
+    for text in (b"not json", b"[]", b"null", b"{}"):
+        pq.write_table(pq.read_table(saved).replace_schema_metadata({b"privfit": text}), saved)
+        with pytest.raises(ValueError, match="changed after it was saved"):
+            load_release(saved)
+
+
+def test_kind_is_checked(saved):
+    with pytest.raises(ValueError, match="kind must be one of"):
+        load_release(saved, "excel")

@@ -1,0 +1,151 @@
+"""Calibrated laws meet their target, barely, with the slack included."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privfit.accounting import GDP, Advantage, Budget, ErrorRates, gaussian
+from privfit.mechanisms import (
+    Ball,
+    Box,
+    Categories,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    SymmetricLaplace,
+    ZeroInflatedLaplace,
+)
+
+UNIT = Box({"x": (0, 1)})
+BOX = Box({"age": (17, 90), "hours": (0, 100)})
+
+
+def meets(law, domain, target, protect="record"):
+    curve = getattr(law.guarantee(domain), protect)
+    if isinstance(target, Budget):
+        return curve.delta(target.epsilon) <= target.delta
+    if isinstance(target, Advantage):
+        return curve.advantage <= target.value
+    if isinstance(target, ErrorRates):
+        return curve.curve(target.fpr) >= target.fnr
+    return law.tradeoff(domain, protect).gdp() <= target.mu * (1 + 1e-9)
+
+
+def less_noise(law, factor=1 - 1e-4):
+    from dataclasses import replace
+
+    scale = law.scale
+    return replace(
+        law, scale=tuple(factor * s for s in scale) if isinstance(scale, tuple) else factor * scale
+    )
+
+
+TARGETS = [Budget(1.0, 1e-5), Budget(0.5, 0.1), Advantage(0.2), ErrorRates(0.05, 0.8)]
+
+
+@pytest.mark.parametrize("protect", ["record", "attribute"])
+@pytest.mark.parametrize("target", TARGETS, ids=repr)
+@pytest.mark.parametrize("make", [Gaussian, Laplace, SymmetricLaplace])
+def test_the_target_is_met_with_hardly_any_noise_to_spare(make, target, protect):
+    law = make.calibrate(target, BOX, protect)
+    assert meets(law, BOX, target, protect)
+    assert not meets(less_noise(law), BOX, target, protect)
+    ratio = np.array(law.scale) / BOX.ranges
+    assert ratio[0] == pytest.approx(ratio[1], rel=1e-12)
+
+
+def test_published_values():
+    # Balle & Wang (2018): sigma for (1, 1e-5) at sensitivity 1.
+    assert Gaussian.calibrate(Budget(1.0, 1e-5), UNIT).scale == pytest.approx(3.730631634, rel=1e-6)
+    # One coordinate on [0, 1], (delta0, lambda) of the paper at full precision.
+    for epsilon, delta0, scale in ((1.5, 0.1, math.sqrt(2) / 1.5), (1.0, 0.05, math.sqrt(2))):
+        law = ZeroInflatedLaplace.calibrate(Budget(epsilon, delta0 + 1e-9), UNIT, delta0=delta0)
+        assert law.scale == pytest.approx(scale, rel=1e-5)
+    assert Laplace.calibrate(Budget(1.0, 1e-9), UNIT).scale == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("delta0", [0.001, 0.05])
+def test_zero_inflated(delta0):
+    target = Budget(1.0, 0.06)
+    law = ZeroInflatedLaplace.calibrate(target, BOX, delta0=delta0)
+    assert law.delta0 == delta0 and meets(law, BOX, target) and not meets(less_noise(law), BOX, target)
+
+
+def test_zero_inflation_needs_delta_left():
+    for delta0 in (0.1, 0.2):
+        with pytest.raises(ValueError, match=r"delta0 must be smaller than the target's delta = 0\.1"):
+            ZeroInflatedLaplace.calibrate(Budget(1.0, 0.1), UNIT, delta0=delta0)
+    with pytest.raises(TypeError, match="delta0"):
+        ZeroInflatedLaplace.calibrate(Budget(1.0, 0.1), UNIT)
+
+
+def test_gdp_targets_hold_for_the_stated_law():
+    law = Gaussian.calibrate(GDP(0.5), BOX)
+    assert np.hypot(*(BOX.ranges / law.scale)) == pytest.approx(0.5, rel=1e-8)
+    curve = Gaussian.calibrate(gaussian(0.5), BOX)
+    assert curve.scale == pytest.approx(law.scale, rel=1e-6)
+
+
+def test_slack_cannot_be_calibrated_away():
+    for make in (Gaussian, Laplace):
+        with pytest.raises(ValueError, match=r"delta must be > .* numerical slack"):
+            make.calibrate(Budget(1.0, 0.0), BOX)
+
+
+def test_ball_scales_are_one_number():
+    law = Gaussian.calibrate(Budget(1.0, 1e-5), Ball(0.5, 6))
+    assert isinstance(law.scale, float) and law.scale == pytest.approx(3.730631634, rel=1e-5)
+    assert isinstance(Gaussian.calibrate(Budget(1.0, 1e-5), UNIT).scale, float)
+
+
+def test_relative_scales():
+    law = Gaussian.calibrate(Budget(1.0, 1e-5), BOX, relative_scales=[1, 4])
+    assert law.scale[1] / law.scale[0] == pytest.approx(4.0) and meets(law, BOX, Budget(1.0, 1e-5))
+    for bad in ([1.0], [1.0, 0.0], [1.0, math.inf], [1.0, -1.0], [[1.0, 1.0]]):
+        with pytest.raises(ValueError, match="relative_scales"):
+            Gaussian.calibrate(Budget(1.0, 1e-5), BOX, relative_scales=bad)
+
+
+# Variances at diameter 1 and (1, 1e-5): docs/mathematics.md, table of generalised Laplace noise.
+@pytest.mark.parametrize(("dim", "shape", "variance"), [(1, 1, 2.00), (2, 2, 3.47), (3, 2, 3.96)])
+def test_best_shape(dim, shape, variance):
+    law = SymmetricLaplace.calibrate(Budget(1.0, 1e-5), Ball(0.5, dim), shape="best")
+    assert law.shape == shape and law.variance == pytest.approx(variance, abs=0.006)
+
+
+def test_best_shape_is_never_worse_than_its_neighbours():
+    target, ball = Budget(4.0, 0.05), Ball(0.5, 2)
+    best = SymmetricLaplace.calibrate(target, ball, shape="best")
+    for shape in (1, 2, 3, 5):
+        other = SymmetricLaplace.calibrate(target, ball, shape=shape)
+        assert best.variance <= other.variance * (1 + 1e-9)
+
+
+def test_shape_is_checked():
+    with pytest.raises(ValueError, match="shape must be one of 'best'"):
+        SymmetricLaplace.calibrate(Budget(1.0, 1e-5), UNIT, shape="worst")
+    with pytest.raises(ValueError, match="shape"):
+        SymmetricLaplace.calibrate(Budget(1.0, 1e-5), UNIT, shape=0)
+
+
+@pytest.mark.parametrize("categories", [2, 3, 10])
+def test_response(categories):
+    domain = Categories({"l": [str(i) for i in range(categories)]})
+    assert RandomizedResponse.calibrate(Budget(1.2, 0), domain).epsilon == 1.2
+    for target in (Budget(1.0, 0.05), Advantage(0.3), ErrorRates(0.05, 0.8)):
+        law = RandomizedResponse.calibrate(target, domain)
+        assert law.categories == categories and meets(law, domain, target)
+        assert not meets(RandomizedResponse(law.epsilon * (1 + 1e-4), categories), domain, target)
+    with pytest.raises(TypeError, match="Categories"):
+        RandomizedResponse.calibrate(Budget(1.0, 0), UNIT)
+
+
+@pytest.mark.parametrize("make", [Gaussian, Laplace, SymmetricLaplace])
+def test_arguments_that_are_refused(make):
+    with pytest.raises(TypeError, match="Box or a Ball"):
+        make.calibrate(Budget(1.0, 1e-5), Categories({"l": ["a", "b"]}))
+    with pytest.raises(ValueError, match="protect"):
+        make.calibrate(Budget(1.0, 1e-5), BOX, protect="row")
+    with pytest.raises(TypeError):
+        make.calibrate((1.0, 1e-5), BOX)

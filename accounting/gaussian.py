@@ -1,0 +1,191 @@
+"""Gaussian mechanism: ``G_mu(alpha) = Phi(Phi^-1(1 - alpha) - mu)``, mu = sensitivity / sigma.
+
+    L ~ N(-mu^2/2, mu^2) under P;      delta(eps) = Phi(-x) - e^eps Phi(-x - mu),     x = eps/mu - mu/2
+    delta(eps) = phi(x) (m(x) - m(x + mu)) = phi(x) int_0^inf exp(-x s - s^2/2) (1 - exp(-mu s)) ds
+
+with m = (1 - Phi)/phi the Mills ratio. The first form cancels when delta is tiny, the second when mu is
+small against max(1, x); the integral has a positive integrand and never cancels.
+(Balle & Wang 2018, theorem 8; Dong, Roth & Su 2022, corollary 2.13.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.accounting.base import Precision, TradeOffCurve, check_scale
+from privfit.accounting.roots import bisect_decreasing
+
+__all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta", "tight_mu"]
+
+Floats = NDArray[np.float64]
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class GaussianCurve(TradeOffCurve):
+    """The curve G_mu (see `gaussian`)."""
+
+    mu: float
+    precision = Precision(relative=1e-12, absolute=0.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_scale("mu", self.mu, "mu is sensitivity / sigma."))
+
+    def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
+        from scipy.special import ndtr
+
+        t = log_ratio / self.mu
+        return ndtr(-t - self.mu / 2), ndtr(t - self.mu / 2)
+
+    def _delta(self, epsilon: Floats) -> Floats:
+        return np.exp(self._log_delta(epsilon))
+
+    def _log_delta(self, epsilon: Floats) -> Floats:
+        return gaussian_log_delta(epsilon, np.asarray(self.mu))
+
+    def _curve(self, alpha: Floats) -> Floats:
+        from scipy.special import ndtr, ndtri
+
+        return ndtr(-ndtri(alpha) - self.mu)
+
+    def gdp(self) -> float:
+        """The parameter mu itself."""
+        return self.mu
+
+
+def gaussian(mu: float) -> GaussianCurve:
+    """Trade-off curve of the Gaussian mechanism.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity divided by the noise's standard deviation, > 0.
+
+    Returns
+    -------
+    GaussianCurve
+
+    Raises
+    ------
+    ValueError, TypeError
+        If mu is not a positive finite number.
+
+    Examples
+    --------
+    >>> gaussian(1 / 3.730631634).delta(1.0) <= 1e-5 * (1 + 1e-9)
+    True
+    """
+    return GaussianCurve(mu)
+
+
+@lru_cache(maxsize=1)
+def _laguerre_like() -> tuple[Floats, Floats]:
+    """Nodes and weights on (0, inf) for exp(-z) times a smooth function: graded Gauss-Legendre panels."""
+    edges = np.concatenate([[0.0], np.geomspace(0.5, 44.0, 7)])
+    x, w = np.polynomial.legendre.leggauss(16)
+    half = np.diff(edges)[:, None] / 2
+    nodes = edges[:-1, None] + half * (1 + x)
+    return nodes.ravel(), (half * w).ravel()
+
+
+def gaussian_log_delta(epsilon: Floats, mu: Floats) -> Floats:
+    """log delta(eps) of the Gaussian mechanism for broadcast arrays of eps and mu > 0 (no checks).
+
+    Parameters
+    ----------
+    epsilon, mu : array
+        Broadcast together; eps may be negative or infinite.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(np.exp(gaussian_log_delta(np.array(0.0), np.array(1.0)))).__round__(9)
+    0.382924923
+    """
+    from scipy.special import erfcx, log_ndtr
+
+    epsilon, mu = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(mu, float))
+    eps, mu = epsilon.ravel(), mu.ravel()
+    out = np.empty(eps.shape)
+    x = eps / mu - mu / 2
+    infinite = np.isinf(eps)
+    out[infinite] = np.where(eps[infinite] > 0, -np.inf, 0.0)
+    smooth = ~infinite & (np.maximum(x, 1.0) > 30 * mu) & (x > -3.0)
+    direct = ~infinite & ~smooth & (x > 0)
+    rest = ~infinite & ~smooth & ~direct
+    if direct.any():
+        z, m = x[direct] / math.sqrt(2), mu[direct] / math.sqrt(2)
+        mills = 0.5 * math.log(math.pi / 2) + np.log(erfcx(z) - erfcx(z + m))
+        out[direct] = mills - x[direct] ** 2 / 2 - HALF_LOG_2PI
+    if smooth.any():
+        xs, ms = x[smooth, None], mu[smooth, None]
+        nodes, weights = _laguerre_like()
+        # s = z / scale puts the decay of exp(-x s - s^2/2) on the nodes' exp(-z) scale for every x
+        scale = np.maximum(xs, 3.0)
+        s = nodes / scale
+        integrand = -np.expm1(-ms * s) * np.exp(-xs * s - s * s / 2)
+        total = np.log((integrand * weights / scale).sum(axis=1))
+        out[smooth] = total - x[smooth] ** 2 / 2 - HALF_LOG_2PI
+    if rest.any():
+        first = log_ndtr(-x[rest])
+        gap = eps[rest] + log_ndtr(-x[rest] - mu[rest]) - first
+        out[rest] = first + np.log(-np.expm1(np.minimum(gap, -1e-320)))
+    return out.reshape(epsilon.shape)
+
+
+def tight_mu(curve: TradeOffCurve) -> float:
+    """Smallest mu whose Gaussian curve lies below `curve`, on the safe side; inf where there is none.
+
+    Parameters
+    ----------
+    curve : TradeOffCurve
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from privfit.accounting.laplace import laplace
+    >>> round(tight_mu(laplace(1.0)), 4)
+    1.0303
+    """
+    if curve.infinite_mass > 0:
+        return math.inf
+    grid = curve._comparison_grid()
+    best = 0.0
+    for _ in range(6):
+        mus = _matching_mu(curve, grid)
+        i = int(np.argmax(mus))
+        best = max(best, float(mus[i]))
+        unbounded = math.isinf(curve.max_loss)
+        if unbounded and i == len(grid) - 1 and mus[-1] > mus[-2] * (1 + 1e-9):
+            return math.inf
+        grid = np.linspace(grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)], 60)
+    return best * (1 + 1e-9)
+
+
+def _matching_mu(curve: TradeOffCurve, grid: Floats) -> Floats:
+    """For every eps the mu with delta_Gauss(eps; mu) = delta(eps); zero where delta is zero."""
+    wanted = curve._log_delta(grid) + math.log1p(curve.precision.relative)
+    alive = wanted > -700.0
+    result = np.zeros(grid.shape)
+    if alive.any():
+        eps = grid[alive]
+
+        def shortfall(log_mu: Floats, index: Floats) -> Floats:
+            i = index.astype(int)
+            return wanted[alive][i] - gaussian_log_delta(eps[i], np.exp(log_mu))
+
+        _, high = bisect_decreasing(shortfall, np.arange(len(eps), dtype=float), lower=-60.0, upper=60.0)
+        result[alive] = np.exp(high)
+    return result

@@ -1,0 +1,170 @@
+"""Chebyshev panels for log alpha(t) and log delta(t), built lazily from exact values of log alpha.
+
+Every panel holds 17 Chebyshev coefficients. A panel is split until its last coefficients are below the
+tolerance and ``t + log alpha`` changes by at most 30 on it, so that Gauss-Legendre sums of
+``e^t alpha(t)`` are accurate to rounding. delta at a point is the integral to the end of its panel plus
+the integrals of the panels above, which are made only as far as they still matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Panels"]
+
+Floats = NDArray[np.float64]
+NODES = 17
+TOLERANCE = 3e-13
+MAX_CHANGE = 30.0
+MAX_DEPTH = 12
+DEAD = -740.0  # log of e^t alpha below which delta is reported as zero (within the absolute precision)
+
+_ANGLES = np.pi * (np.arange(NODES) + 0.5) / NODES
+_POINTS = np.cos(_ANGLES)
+_TRANSFORM = np.cos(np.outer(np.arange(NODES), _ANGLES)) * (2.0 / NODES)
+_TRANSFORM[0] *= 0.5
+_GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(24)
+
+
+def _clenshaw(coefficients: Floats, x: Floats) -> Floats:
+    """Chebyshev sums; `coefficients` has one column per point (or broadcasts)."""
+    b1 = b2 = np.zeros_like(x)
+    for c in coefficients[:0:-1]:
+        b1, b2 = c + 2 * x * b1 - b2, b1
+    return coefficients[0] + x * b1 - b2
+
+
+@dataclass
+class _Panel:
+    low: float
+    high: float
+    alpha: Floats  # coefficients of log alpha
+    log_integral: float
+    delta: Floats | None = None  # coefficients of log delta
+
+
+@dataclass
+class Panels:
+    """Values of log alpha and log delta between the given edges.
+
+    Parameters
+    ----------
+    log_alpha : callable
+        Exact values for an increasing array of thresholds t >= 0.
+    edges : sequence of float
+        Increasing, starting at 0; beyond the last one delta is taken as zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> panels = Panels(lambda t: -2 * t, [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+    >>> bool(np.allclose(panels.log_delta(np.array([0.5, 3.0])), [-0.5, -3.0], rtol=1e-12))
+    True
+    """
+
+    log_alpha_exact: Callable[[Floats], Floats]
+    edges: list[float]
+    _built: dict[int, list[_Panel]] = field(default_factory=dict)
+
+    # --- building -------------------------------------------------------------------------------------
+
+    def _panels(self, i: int) -> list[_Panel]:
+        """Panels of the i-th interval between edges; empty where nothing is left to integrate."""
+        if i not in self._built:
+            low, high = self.edges[i], self.edges[i + 1]
+            self._built[i] = self._split(low, high, self._sample(low, high), 0)
+        return self._built[i]
+
+    def _sample(self, low: float, high: float) -> Floats:
+        t = low + (high - low) * 0.5 * (1 + _POINTS)
+        return self.log_alpha_exact(t[::-1])[::-1]
+
+    def _split(self, low: float, high: float, values: Floats, depth: int) -> list[_Panel]:
+        t = low + (high - low) * 0.5 * (1 + _POINTS)
+        if values[-1] + t[-1] < DEAD or not np.isfinite(values[-1]):
+            return []
+        coefficients = _TRANSFORM @ np.where(np.isfinite(values), values, -1e4)
+        tail = np.abs(coefficients[-3:]).max()
+        scale = 1.0 + 1e-3 * np.abs(values[np.isfinite(values)]).max()
+        change = np.ptp(t + values)
+        if depth < MAX_DEPTH and not (tail < TOLERANCE * scale and change < MAX_CHANGE):
+            middle = 0.5 * (low + high)
+            both = np.concatenate([low + (middle - low) * 0.5 * (1 + _POINTS[::-1]),
+                                   middle + (high - middle) * 0.5 * (1 + _POINTS[::-1])])
+            sampled = self.log_alpha_exact(both)
+            left = self._split(low, middle, sampled[:NODES][::-1], depth + 1)
+            right = self._split(middle, high, sampled[NODES:][::-1], depth + 1)
+            return left + right
+        return [_Panel(low, high, coefficients, _log_integral(coefficients, low, high, np.array([low]))[0])]
+
+    def _log_tail(self, i: int, j: int) -> float:
+        """log of the integral of e^t alpha(t) over everything above panel j of interval i."""
+        total = -math.inf
+        reference = self._panels(i)[j].log_integral
+        for n in range(i, len(self.edges) - 1):
+            for panel in self._panels(n)[j + 1 if n == i else 0 :]:
+                total = float(np.logaddexp(total, panel.log_integral))
+                if panel.log_integral < max(total, reference) - 42.0:
+                    return total
+            if not self._panels(n) or self._panels(n)[-1].high < self.edges[n + 1]:
+                break
+        return total
+
+    def _with_delta(self, i: int) -> list[_Panel]:
+        panels = self._panels(i)
+        for j, panel in enumerate(panels):
+            if panel.delta is None:
+                t = panel.low + (panel.high - panel.low) * 0.5 * (1 + _POINTS)
+                inside = _log_integral(panel.alpha, panel.low, panel.high, t)
+                panel.delta = _TRANSFORM @ np.logaddexp(inside, self._log_tail(i, j))
+        return panels
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def covering(self, low: float, high: float) -> list[_Panel]:
+        """All panels with delta that meet [low, high], in order."""
+        first = max(0, int(np.searchsorted(self.edges, low, side="right")) - 1)
+        last = min(len(self.edges) - 2, int(np.searchsorted(self.edges, high, side="right")) - 1)
+        found: list[_Panel] = []
+        for i in range(first, last + 1):
+            found += [p for p in self._with_delta(i) if p.high >= low and p.low <= high]
+        return found
+
+    def read(self, t: Floats) -> tuple[Floats, Floats]:
+        """(log alpha, log delta) at thresholds t >= 0; -inf beyond the last panel.
+
+        Panels are looked up interval by interval, so a few far-apart points stay cheap.
+        """
+        flat = t.ravel()
+        log_alpha, log_delta = np.full(flat.shape, -np.inf), np.full(flat.shape, -np.inf)
+        interval = np.clip(np.searchsorted(self.edges, flat, side="right") - 1, 0, len(self.edges) - 2)
+        alive = flat <= self.edges[-1]
+        for i in np.unique(interval[alive]):
+            panels = self._with_delta(int(i))
+            if not panels:
+                continue
+            here = np.flatnonzero(alive & (interval == i))
+            lows = np.array([p.low for p in panels])
+            index = np.clip(np.searchsorted(lows, flat[here], side="right") - 1, 0, len(panels) - 1)
+            ends = np.array([p.high for p in panels])[index]
+            x = np.clip(2 * (flat[here] - lows[index]) / (ends - lows[index]) - 1, -1.0, 1.0)
+            inside = flat[here] <= ends
+            for target, name in ((log_alpha, "alpha"), (log_delta, "delta")):
+                coefficients = np.column_stack([getattr(p, name) for p in panels])[:, index]
+                target[here] = np.where(inside, _clenshaw(coefficients, x), -np.inf)
+        return log_alpha.reshape(t.shape), log_delta.reshape(t.shape)
+
+
+def _log_integral(coefficients: Floats, low: float, high: float, start: Floats) -> Floats:
+    """log of int_start^high e^t alpha(t) dt inside one panel, for an array of starting points."""
+    t = start[:, None] + (high - start)[:, None] * 0.5 * (1 + _GAUSS_X)
+    x = 2 * (t - low) / (high - low) - 1
+    value = t + _clenshaw(coefficients[:, None, None], x)
+    peak = value.max(axis=1)
+    with np.errstate(divide="ignore"):
+        return peak + np.log((np.exp(value - peak[:, None]) @ (_GAUSS_W / 2)) * (high - start))

@@ -172,7 +172,7 @@ class Ball:
         names = as_columns("columns", range(dim) if columns is None else columns)
         if len(names) != dim:
             raise ValueError(f"columns must name dim = {dim} columns, got {len(names)}.")
-        object.__setattr__(self, "radius", check_number("radius", radius, 0, 1e150, low_open=True))
+        object.__setattr__(self, "radius", check_number("radius", radius, 1e-150, 1e150))
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "columns", names)
 
@@ -199,9 +199,7 @@ class Ball:
         norm = np.sqrt(np.square(x).sum(axis=0))
         # The radius shrinks by more than the rounding of the norm, so nothing ends outside.
         inner = self.radius * (1.0 - (self.dim + 8) * 2.0**-52)
-        limit = np.ldexp(inner, -power)
-        x *= limit / np.maximum(norm, limit)
-        np.ldexp(x, power, out=x)
+        x *= np.minimum(np.ldexp(1.0, power), inner / np.maximum(norm, 2.0**-500))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ball as plain numbers and lists, ready for JSON."""

@@ -66,6 +66,13 @@ class Release:
         state = "" if self.secure else ", secure=False"
         return f"Release({self.n_rows} rows, {self.kind}, law={self.law!r}{state})"
 
+    @property
+    def parts(self) -> dict[tuple[Column, ...], Law]:
+        """The laws by the columns they released, in the order of the law's coordinates."""
+        if isinstance(self.law, Product):
+            return self.law.parts
+        return {as_domains(self.domain)[0].columns: self.law}
+
     def guarantee(self) -> Guarantee:
         """Return the guarantee of this release, record and attribute level."""
         return self.law.guarantee(self.domain)

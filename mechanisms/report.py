@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from privfit.mechanisms.product import Product
-
 if TYPE_CHECKING:
     from privfit.mechanisms.releasing import Release
 
@@ -25,11 +23,9 @@ def expected_exact_rows(release: Release) -> dict[str, float]:
     dict
         Only laws that have such rows.
     """
-    law = release.law
-    items = law.items if isinstance(law, Product) else ((release.columns, law),)
     return {
         ", ".join(map(str, columns)): release.n_rows * own.exact_fraction
-        for columns, own in items
+        for columns, own in release.parts.items()
         if own.exact_fraction > 0
     }
 

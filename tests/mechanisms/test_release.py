@@ -106,6 +106,15 @@ def test_law_scales_follow_the_domains_order_not_the_tables():
     assert out["a"].abs().max() < 1e-3 and out["b"].abs().max() > 1e3
 
 
+def test_parts_give_the_coordinates_of_each_law():
+    frame = pd.DataFrame({"b": [0.0], "a": [0.0]})
+    law = Laplace([1.0, 2.0])
+    assert release(frame, law, Box({"a": (0, 1), "b": (0, 1)})).parts == {("a", "b"): law}
+    several = {"b": Gaussian(1.0), "a": Laplace(3.0)}
+    parts = release(frame, several, Box({"a": (0, 1), "b": (0, 1)})).parts
+    assert parts == {("b",): Gaussian(1.0), ("a",): Laplace(3.0)}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("law", "domain", "public", "message"),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privfit.estimators.corrections import Term
 from privfit.estimators.losses.base import IndexLoss, Kernel, Request
+from privfit.estimators.symbols import Symbol
 
 __all__ = ["Design", "Risk"]
 
@@ -202,6 +203,11 @@ class Risk:
             total += block.sum(axis=1)
         mean = total / self.n
         return np.asarray(outer / self.n - np.outer(mean, mean), float)
+
+    def symbols(self, theta: Floats) -> list[Symbol]:
+        """Operator of each term at theta."""
+        q = 0.5 * (self.variances @ theta**2 + self.constants)
+        return [term.symbol(q, [0] * q.size) for term in self.terms]
 
     def _plan(self, theta: Floats, order: int, value: bool) -> _Plan:
         q = 0.5 * (self.variances @ theta**2 + self.constants)

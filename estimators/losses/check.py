@@ -12,10 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privfit.accounting.validation import check_number
+from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.losses.base import Floats, IndexLoss, Kernel, Request
 from privfit.estimators.losses.logistic import LogisticLoss
 from privfit.estimators.losses.piecewise import PiecewiseLoss
+from privfit.estimators.symbols import Symbol
 
 __all__ = ["CheckLoss", "SmoothedCheckLoss"]
 
@@ -56,6 +57,9 @@ class SmoothedCheckLoss(IndexLoss):
         tau in (0, 1).
     bandwidth : float
         h > 0, in units of r.
+    order : {2, 4}
+        Order of the bias in h. 2: the logistic kernel itself (a convex loss). 4: ``(1 - (pi h)^2 D^2 / 6)`` applied to
+        it, which removes the h^2 term (the logistic variance is ``(pi h)^2 / 3``).
 
     Examples
     --------
@@ -63,21 +67,24 @@ class SmoothedCheckLoss(IndexLoss):
     array([1.])
     """
 
-    def __init__(self, quantile: float, bandwidth: float) -> None:
+    def __init__(self, quantile: float, bandwidth: float, order: int = 2) -> None:
         self.quantile = check_number("quantile", quantile, 0.0, 1.0, low_open=True, high_open=True)
         self.bandwidth = check_number("bandwidth", bandwidth, 0.0, low_open=True)
+        self.order = int(check_choice("order", order, (2, 4)))
+        self._sharpen = Symbol((1.0,) if self.order == 2 else (1.0, -((np.pi * self.bandwidth) ** 2) / 6.0))
         self._logistic = LogisticLoss()
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
-        r, h = np.asarray(u, float), self.bandwidth
-        bend = h ** (1 - order) * self._logistic.derivative(r / h, order)
-        return np.asarray(bend + self._line(r, order), float)
+        r = np.asarray(u, float)
+        return self.compile([(Symbol(), order)])(np.atleast_1d(r))[0].reshape(r.shape)
 
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`: the logistic kernel in the variable ``v = r / h``."""
         h = self.bandwidth
-        inner = self._logistic.compile([(symbol.rescaled(h), order) for symbol, order in requests])
+        inner = self._logistic.compile(
+            [((symbol * self._sharpen).rescaled(h), order) for symbol, order in requests]
+        )
         constants = [symbol.numerator[0] for symbol, _ in requests]
 
         def kernel(u: Floats) -> list[Floats]:

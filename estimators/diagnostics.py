@@ -1,0 +1,162 @@
+r"""Is the sample large enough for this noise? What to tell the user, with the n that would be.
+
+Along the weakest direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation c; it is
+safely positive when it exceeds three of its standard errors, which needs ``n = (3 c / v'Hv)^2`` records. The expected
+``v'Hv`` is taken from the naive curvature times the share of the columns' variance that is not noise.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.estimators.errors import RankDeficiencyWarning, SmallSampleWarning
+from privfit.estimators.inference import unidentified
+from privfit.estimators.problem import Problem
+from privfit.estimators.risk import Risk
+from privfit.estimators.solver import Solution
+
+__all__ = ["records_needed", "report_plain", "report_solution", "round_up"]
+
+Floats = NDArray[np.float64]
+
+
+def round_up(n: float) -> int:
+    """Two leading digits, rounded up: an estimate that does not pretend.
+
+    Examples
+    --------
+    >>> round_up(123456)
+    130000
+    """
+    if not np.isfinite(n) or n <= 0:
+        return 0
+    digits = 10 ** max(int(np.floor(np.log10(n))) - 1, 0)
+    return int(np.ceil(n / digits) * digits)
+
+
+def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
+    """Return about how many records make the corrected curvature at theta safely positive.
+
+    Examples
+    --------
+    >>> records_needed.__name__
+    'records_needed'
+    """
+    hessian, flat = risk.hessian(theta), naive.hessian(theta)
+    direction = np.linalg.eigh(hessian)[1][:, 0]
+    step = 1e-4 * direction
+    total = square = 0.0
+    for high, low in zip(risk.score_blocks(theta + step), risk.score_blocks(theta - step), strict=True):
+        bend = direction @ (high - low) / 2e-4
+        total, square = total + float(bend.sum()), square + float(bend @ bend)
+    spread = max(square / risk.n - (total / risk.n) ** 2, 0.0)
+    gram = np.mean((direction @ naive.designs[0].matrix) ** 2)
+    noise = float(risk.variances.sum(axis=0) @ direction**2)
+    share = min(max((gram - noise) / max(gram, 1e-300), 0.02), 1.0)
+    curvature = max(float(direction @ flat @ direction) * share, 1e-300)
+    return round_up(max(9.0 * spread / curvature**2, 1.0))
+
+
+def report_solution(
+    solution: Solution, risk: Risk, naive: Risk, start: Floats, spread: float, bound_text: str
+) -> dict[str, Any]:
+    """Warn where a corrected fit is not usable; return what was found for `diagnostics_`.
+
+    Parameters
+    ----------
+    solution : Solution
+    risk, naive : Risk
+        Corrected and uncorrected risk.
+    start : ndarray
+        Naive estimate, where curvature is compared.
+    spread : float
+        Predicted standard error of the slopes as a vector, over their size (inf if not available).
+    bound_text : str
+        How the parameter set was bounded.
+
+    Examples
+    --------
+    >>> report_solution.__name__
+    'report_solution'
+    """
+    found: dict[str, Any] = {
+        "converged": solution.converged,
+        "iterations": solution.iterations,
+        "at_bound": bool(solution.at_bound.any()),
+        "positive_curvature": solution.positive,
+        "smallest_curvature": float(np.linalg.eigvalsh(solution.hessian)[0]),
+        "relative_standard_error": spread,
+        "n_needed": None,
+    }
+    reasons = []
+    if not solution.converged:
+        reasons.append("the search did not converge")
+    if found["at_bound"]:
+        reasons.append(f"the estimate lies on the boundary of the parameter set ({bound_text})")
+    if not solution.positive:
+        reasons.append("the corrected curvature is not positive")
+    if not reasons and spread > 1.0:
+        reasons.append("the predicted standard error exceeds the size of the coefficients")
+    if reasons:
+        by_spread = 9.0 * risk.n * spread**2 if np.isfinite(spread) else 0.0
+        needed = max(records_needed(risk, naive, start), round_up(by_spread))
+        found["n_needed"] = needed
+        warnings.warn(
+            f"{risk.n:,} released records are too few for this noise: {'; '.join(reasons)}. This noise needs "
+            f"roughly n = {max(needed, 2 * risk.n):,}. Standard errors are not to be trusted; use "
+            "stabilize='auto' for a shrunken point estimate, fewer columns, or less noise.",
+            SmallSampleWarning,
+            stacklevel=5,
+        )
+    return found
+
+
+def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict[str, Any]:
+    """Warn about an uncorrected fit whose numbers mislead: separation, collinearity, exact fit.
+
+    Examples
+    --------
+    >>> report_plain.__name__
+    'report_plain'
+    """
+    risk = problem.risk
+    if solution.at_bound.any():
+        warnings.warn(
+            f"the estimate lies on the boundary of the parameter set ({problem.bound_text}): the classes are "
+            "perfectly separated, or the bound is too small. Standard errors are infinite; use alpha > 0 "
+            "or a larger bound.",
+            SmallSampleWarning,
+            stacklevel=5,
+        )
+    elif not solution.converged:
+        warnings.warn(
+            "the search did not converge; rescale or drop columns.", SmallSampleWarning, stacklevel=5
+        )
+    lost = problem.flat | (unidentified(solution.hessian) if risk.n > risk.size else np.ones(risk.size, bool))
+    lost = lost[problem.lead :]
+    if lost.any():
+        listed = ", ".join(name for name, gone in zip(names, lost, strict=True) if gone)
+        warnings.warn(
+            f"{int(lost.sum())} coefficients are not identified by {risk.n:,} records ({listed[:200]}): columns are "
+            "constant, collinear or more than the records. Their standard errors are infinite; drop columns.",
+            RankDeficiencyWarning,
+            stacklevel=5,
+        )
+    elif risk.labels is None and solution.value < 1e-20 and risk.n > risk.size:
+        warnings.warn(
+            "the residuals are all zero: the fit is exact, and standard errors of 0 describe no uncertainty.",
+            RankDeficiencyWarning,
+            stacklevel=5,
+        )
+    return {
+        "converged": solution.converged,
+        "iterations": solution.iterations,
+        "at_bound": bool(solution.at_bound.any()),
+        "positive_curvature": solution.positive,
+        "smallest_curvature": float(np.linalg.eigvalsh(solution.hessian)[0]),
+        "n_needed": None,
+    }

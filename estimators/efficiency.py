@@ -1,0 +1,85 @@
+r"""What privacy cost, from the release alone.
+
+The raw-data fit would have covariance ``V^-1 A_oracle V^-1 / n``. Its V is the expectation of the corrected Hessian, and
+``A_oracle`` follows from V (logistic: information equality ``A_oracle = V``; least squares: ``sigma^2 V`` with the
+corrected residual variance; quantiles: ``tau (1 - tau) E xx'`` with the corrected Gram matrix).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Efficiency", "compare"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Growth of the standard errors against the same model fitted to the raw data.
+
+    Attributes
+    ----------
+    factors : ndarray, shape (p,)
+        Standard error on the release over that on the raw data, per coefficient; inf if not available.
+    overall : float
+        Geometric mean over directions (the root of the ratio of generalised variances).
+    n : int
+        Records in the release.
+    n_effective : float
+        ``n / overall^2``: the number of raw records that would estimate as well.
+    assumption : str
+        How the raw-data covariance was estimated.
+
+    Examples
+    --------
+    >>> compare(4 * np.eye(2), np.eye(2), 100, "example").n_effective
+    25.0
+    """
+
+    factors: Floats
+    overall: float
+    n: int
+    n_effective: float
+    assumption: str
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.overall):
+            return "standard errors against raw data: not available (see warnings)"
+        return (
+            f"standard errors grew by a factor {self.overall:.3g} overall "
+            f"({self.factors.min():.3g} to {self.factors.max():.3g}); "
+            f"{self.n:,} released records are worth {self.n_effective:,.0f} raw ones"
+        )
+
+
+def compare(covariance: Floats, oracle: Floats, n: int, assumption: str) -> Efficiency:
+    """Compare two covariance matrices of the same coefficients.
+
+    Parameters
+    ----------
+    covariance, oracle : ndarray, shape (p, p)
+        On the release, and estimated for the raw data.
+    n : int
+        Records.
+    assumption : str
+        Stated in the report.
+
+    Examples
+    --------
+    >>> compare(np.diag([4.0, 1.0]), np.eye(2), 10, "example").factors
+    array([2., 1.])
+    """
+    spread, raw = np.diag(covariance), np.diag(oracle)
+    usable = np.isfinite(spread).all() and np.isfinite(raw).all() and raw.min(initial=1.0) > 0
+    if usable:
+        sign, log_oracle = np.linalg.slogdet(oracle)
+        own, log_own = np.linalg.slogdet(covariance)
+        usable = sign > 0 and own > 0
+    if not usable:
+        return Efficiency(np.full(spread.size, np.inf), np.inf, n, 0.0, assumption)
+    overall = float(np.exp((log_own - log_oracle) / (2 * spread.size)))
+    return Efficiency(np.sqrt(spread / raw), overall, n, n / overall**2, assumption)

@@ -1,0 +1,92 @@
+r"""Sandwich inference: ``sqrt(n) (theta^ - theta) -> N(0, V^-1 A V^-1)``.
+
+V is the corrected Hessian (terms through the noise scale included), A the covariance of the corrected scores over
+records; both see only the release. Where the fit is not an interior minimum with positive curvature, or a direction is
+not identified, the standard error is infinite: no finite number would be true.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.accounting.validation import check_number
+
+__all__ = ["confidence_intervals", "sandwich", "unidentified"]
+
+Floats = NDArray[np.float64]
+
+
+def sandwich(v: Floats, a: Floats, n: int) -> Floats:
+    """Covariance matrix of the estimate, with the factor n / (n - p) for estimated parameters.
+
+    Parameters
+    ----------
+    v : ndarray, shape (p, p)
+        Mean Hessian of the loss.
+    a : ndarray, shape (p, p)
+        Covariance of the score of one record.
+    n : int
+        Records.
+
+    Returns
+    -------
+    ndarray, shape (p, p)
+        Infinite variances in the directions that `v` does not identify.
+
+    Examples
+    --------
+    >>> sandwich(np.eye(1), np.array([[3.0]]), 4)
+    array([[1.]])
+    """
+    size = v.shape[0]
+    if n <= size:
+        return np.diag(np.full(size, np.inf))
+    values, vectors = np.linalg.eigh(v)
+    weak = values <= 1e-10 * max(float(values[-1]), 1e-300)
+    inverse = vectors[:, ~weak] / values[~weak] @ vectors[:, ~weak].T
+    covariance = inverse @ a @ inverse / (n - size)
+    covariance = (covariance + covariance.T) / 2.0
+    lost = unidentified(v)
+    covariance[lost, :] = 0.0
+    covariance[:, lost] = 0.0
+    covariance[lost, lost] = np.inf
+    return np.asarray(covariance, float)
+
+
+def unidentified(v: Floats) -> NDArray[np.bool_]:
+    """Coordinates that take part in a direction of no (or negative) curvature.
+
+    Examples
+    --------
+    >>> unidentified(np.diag([1.0, 0.0]))
+    array([False,  True])
+    """
+    values, vectors = np.linalg.eigh(v)
+    weak = values <= 1e-10 * max(float(values[-1]), 1e-300)
+    return np.asarray((vectors[:, weak] ** 2).sum(axis=1) > 1e-8, bool)
+
+
+def confidence_intervals(estimate: Floats, standard_errors: Floats, level: float) -> Floats:
+    """Normal intervals, one row per coefficient.
+
+    Parameters
+    ----------
+    estimate, standard_errors : ndarray, shape (p,)
+    level : float
+        Coverage in (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (p, 2)
+
+    Examples
+    --------
+    >>> confidence_intervals(np.array([0.0]), np.array([1.0]), 0.95).round(2)
+    array([[-1.96,  1.96]])
+    """
+    from scipy.special import ndtri
+
+    wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
+    reach = float(ndtri(0.5 + wanted / 2.0)) * standard_errors
+    return np.stack([estimate - reach, estimate + reach], axis=1)

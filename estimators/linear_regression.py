@@ -1,0 +1,122 @@
+r"""Least squares on released columns and a released response: ``(Gram - Sigma) b = X'y / n``.
+
+The squared loss sees only the noise's covariance, so every additive law is exact, the Gaussian included. In a small
+sample ``Gram - Sigma`` may lose positive definiteness; it is then projected, and the fit says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privfit.estimators.least_squares import least_squares
+from privfit.estimators.losses import SquaredLoss
+from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.problem import Problem
+from privfit.estimators.regression import IndexRegression
+from privfit.estimators.risk import Risk
+from privfit.estimators.solver import Solution, minimise
+
+__all__ = ["LinearRegression"]
+
+Floats = NDArray[np.float64]
+
+
+class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
+    """Linear least squares, unbiased under the noise of a release.
+
+    Parameters
+    ----------
+    noise : Law, Product, mapping or None
+        Law of the columns of X (all, in order), or ``{column or tuple of columns: law}`` with names, integer
+        positions of X, and "y" for the response (in a tuple with columns, if released together).
+    correction : {"exact", "dr", "sdr", "sl", "naive"}
+    fit_intercept : bool
+    bound : float or array_like of shape (d,), optional
+        Largest absolute value of each coefficient. Default: 10 in released standard deviations, none without noise.
+    alpha : float
+        Ridge ``alpha |coef|^2 / 2`` added to half the mean squared residual.
+    stabilize : None, "auto" or float
+        Ridge scaled to the noise, for small samples.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (d,)
+    intercept_ : float
+    params_, cov_params_, efficiency_, converged_, diagnostics_
+        As for `LogisticRegression`.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> LinearRegression().fit(x, [1.0, 3.0, 5.0, 7.5]).coef_
+    array([2.15])
+    """
+
+    _kappa = 1.0
+
+    def __init__(
+        self,
+        *,
+        noise: Any = None,
+        correction: str = "exact",
+        fit_intercept: bool = True,
+        bound: Any = None,
+        alpha: float = 0.0,
+        stabilize: Any = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.noise = noise
+        self.correction = correction
+        self.fit_intercept = fit_intercept
+        self.bound = bound
+        self.alpha = alpha
+        self.stabilize = stabilize
+        self.random_state = random_state
+
+    def _loss(self, problem: Problem) -> IndexLoss:
+        return SquaredLoss()
+
+    def _loss_unit(self, response_scale: float) -> float:
+        return response_scale**2
+
+    def _search(self, problem: Problem) -> tuple[Solution, Floats]:
+        """Closed form; inside the box by Newton where the closed form leaves it."""
+        start = least_squares(problem.naive, 0.0)[0]
+        theta, positive = least_squares(problem.risk, 1e-3)
+        if (np.abs(theta) < problem.bound).all():
+            value, gradient, hessian = problem.risk.derivatives(theta)
+            inside = np.zeros(theta.size, bool)
+            return Solution(theta, value, gradient, hessian, True, inside, positive, 1), start
+        solution = minimise(problem.risk, np.clip(theta, -problem.bound, problem.bound), problem.bound)
+        return replace(solution, positive=positive and solution.positive), start
+
+    def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
+        ridge = 0.5 * float(risk.penalty @ theta**2)
+        variance = max(2.0 * (risk.value(theta) - ridge), 0.0)
+        return (
+            variance * curvature,
+            "residual variance times the corrected Gram matrix (equal error variances)",
+        )
+
+    def predict(self, X: Any) -> Floats:
+        """Fitted values.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            Columns without noise, or as released.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_, float)

@@ -1,0 +1,141 @@
+r"""Quantiles of released columns: quantile regression on a constant, one column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from privfit.estimators.efficiency import compare
+from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.operators import Part
+from privfit.estimators.quantile_regression import QuantileRegression
+from privfit.estimators.released import read_release
+from privfit.estimators.results import ResultsMixin
+
+__all__ = ["Quantile"]
+
+Floats = NDArray[np.float64]
+
+
+class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
+    """Quantile of one or several released columns.
+
+    Parameters
+    ----------
+    quantile : float
+        tau in (0, 1).
+    noise : Law, Product, mapping or None
+        Law of the columns (all, in order), or ``{column or tuple of columns: law}``.
+    correction : {"exact", "dr", "sdr", "sl", "naive"}
+    bandwidth : "auto" or float
+        See `QuantileRegression`.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    quantile_ : ndarray, shape (d,)
+    cov_params_ : ndarray, shape (d, d)
+        Joint covariance of the columns' quantiles.
+
+    Examples
+    --------
+    >>> Quantile(0.5).fit([[1.0], [2.0], [9.0]]).quantile_
+    array([2.])
+    """
+
+    def __init__(
+        self,
+        quantile: float = 0.5,
+        *,
+        noise: Any = None,
+        correction: str = "exact",
+        bandwidth: Any = "auto",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.quantile = quantile
+        self.noise = noise
+        self.correction = correction
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Estimate the quantiles of the columns of X (`y` is ignored).
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For missing or infinite values, wrong shapes, invalid parameters.
+        CapabilityError
+            For noise without an exact inverse (Gaussian).
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        return self._fit(X, resolve_noise(self.noise, names, None), names)
+
+    def fit_release(self, release: Any, features: Sequence[Any] | None = None) -> Self:
+        """Estimate quantiles of columns of a release.
+
+        Parameters
+        ----------
+        release : Release
+        features : sequence of str or int, optional
+
+        Returns
+        -------
+        self
+        """
+        X, _, names, laws = read_release(release, None, features)
+        X = validate_data(self, X, dtype=np.float64)
+        return self._fit(X, resolve_noise(laws, names, None, strict=False), names)
+
+    def _fit(self, X: Floats, model: NoiseModel, names: Sequence[Any]) -> Self:
+        n, d = X.shape
+        self.noise_, self._names, self._n_records = model, [str(name) for name in names], n
+        fits, influence = [], np.zeros((d, n))
+        for j in range(d):
+            own = tuple(
+                Part(part.factor, part.variances[j : j + 1]) for part in model.parts if part.variances[j] > 0
+            )
+            column = NoiseModel(own, 1.0, model.laws, 0)
+            fit = QuantileRegression(
+                self.quantile,
+                correction=self.correction if own else "exact",
+                bandwidth=self.bandwidth,
+                random_state=self.random_state,
+            )
+            fit._check_parameters()
+            fit._fit(np.empty((n, 0)), X[:, j], column, [])
+            influence[j] = fit._influence()
+            fits.append(fit)
+        self.quantile_ = self.params_ = np.array([fit.params_[0] for fit in fits])
+        own_variance = np.array([fit.cov_params_[0, 0] for fit in fits])
+        self.cov_params_ = np.diag(own_variance)
+        good = np.isfinite(own_variance)
+        if n > 1:
+            self.cov_params_[np.ix_(good, good)] = influence[good] @ influence[good].T / (n - 1) / n
+        factors = np.array([fit.efficiency_.factors[0] for fit in fits])
+        raw = (
+            np.diag(np.where(np.isfinite(factors), own_variance / np.square(factors), np.inf))
+            if good.all()
+            else (np.diag(np.full(d, np.inf)))
+        )
+        self.efficiency_ = compare(np.diag(own_variance), raw, n, fits[0].efficiency_.assumption)
+        self.converged_ = all(fit.converged_ for fit in fits)
+        self.diagnostics_ = {"columns": [fit.diagnostics_ for fit in fits], "n_needed": None}
+        needed = [fit.diagnostics_["n_needed"] for fit in fits if fit.diagnostics_["n_needed"]]
+        if needed:
+            self.diagnostics_["n_needed"] = max(needed)
+        return self

@@ -1,0 +1,236 @@
+r"""Common base of the regressions: one index ``u = b_0 + x'b``, a corrected risk, a sandwich.
+
+A subclass says how the response enters (`_read_response`), which loss (`_loss`), how to search (`_search`) and what
+the raw-data score covariance is (`_oracle_scores`); validation, solver, warnings and inference are written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from privfit.accounting.validation import check_choice, check_number
+from privfit.estimators.corrections import CORRECTIONS
+from privfit.estimators.diagnostics import report_plain, report_solution
+from privfit.estimators.efficiency import compare
+from privfit.estimators.inference import sandwich
+from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.problem import Problem, build_problem
+from privfit.estimators.released import read_release
+from privfit.estimators.results import ResultsMixin
+from privfit.estimators.risk import Risk
+from privfit.estimators.solver import Solution, minimise, one_step, solve
+from privfit.estimators.stabilise import stabilising_penalty, stable
+
+__all__ = ["IndexRegression"]
+
+Floats = NDArray[np.float64]
+_WARM = 30_000
+
+
+class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
+    """Base class; see `LogisticRegression`, `LinearRegression`, `QuantileRegression`.
+
+    Examples
+    --------
+    >>> IndexRegression.__name__
+    'IndexRegression'
+    """
+
+    _is_label = False
+    _kappa = 1.0
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to released columns X and response y.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, d)
+            Columns as released.
+        y : array_like, shape (n,)
+            Response as released.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For missing or infinite values, wrong shapes, an unknown column in `noise`, invalid parameters.
+        CapabilityError
+            If the loss has no exact inverse under this noise.
+        """
+        self._check_parameters()
+        X, y = self._validate(X, y)
+        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        return self._fit(X, y, resolve_noise(self.noise, names, "y", label=self._is_label), names)
+
+    def fit_release(self, release: Any, target: Any, features: Sequence[Any] | None = None) -> Self:
+        """Fit to a release; its law replaces the ``noise=`` parameter.
+
+        Parameters
+        ----------
+        release : Release
+            From `privfit.release` or `load_release`.
+        target : str or int
+            Column to model.
+        features : sequence of str or int, optional
+            Columns to use; all others if left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If `release` is not a release or does not have these columns, and as in `fit`.
+        """
+        self._check_parameters()
+        frame, response, names, laws = read_release(release, target, features)
+        X, y = self._validate(frame, response)
+        model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
+        return self._fit(X, y, model, names)
+
+    def _check_parameters(self) -> None:
+        check_choice("correction", self.correction, CORRECTIONS)
+        check_number("alpha", self.alpha, 0.0)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}.")
+        if isinstance(self.stabilize, str):
+            check_choice("stabilize", self.stabilize, ("auto",), hint="Or None, or a positive number.")
+        elif self.stabilize is not None:
+            check_number("stabilize", self.stabilize, 0.0, low_open=True, hint="Or None, or 'auto'.")
+
+    def _validate(self, X: Any, y: Any) -> tuple[Floats, Any]:
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=not self._is_label)
+        return X, y
+
+    def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
+        response = self._read_response(y, model)
+        self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
+        self.noise_ = model
+        problem = build_problem(
+            X,
+            response,
+            model,
+            correction=self.correction,
+            label=self._is_label,
+            intercept=bool(self.fit_intercept),
+            bound=self.bound,
+            default_bound=self._default_bound(model),
+            random_state=self.random_state,
+        )
+        problem = problem.with_loss(self._loss(problem))
+        if self.alpha:
+            problem = problem.penalised(self._alpha_penalty(problem))
+        solution, problem, start = self._stabilised_search(problem)
+        self._store(solution, problem, start)
+        return self
+
+    def _alpha_penalty(self, problem: Problem) -> Floats:
+        """``alpha |b|^2 / 2`` in standard coordinates and in units of the standardised loss."""
+        c = problem.coordinates
+        penalty = np.zeros(problem.risk.size)
+        unit = c.response_scale**2 / self._loss_unit(c.response_scale)
+        penalty[problem.lead :] = self.alpha * unit / c.scale**2
+        return penalty
+
+    def _stabilised_search(self, problem: Problem) -> tuple[Solution, Problem, Floats]:
+        """Search; where asked for and needed, once more with the stabilising penalty."""
+        self._stabilised = False
+        kappa = self._kappa if self.stabilize == "auto" else float(self.stabilize or 0.0)
+        penalty = stabilising_penalty(problem.risk, kappa)
+        possible = self.correction != "naive" and bool(penalty.any())
+        if possible and self.stabilize != "auto":
+            self._stabilised, problem = True, problem.penalised(penalty)
+        solution, start = self._search(problem)
+        if possible and self.stabilize == "auto" and not stable(solution, penalty):
+            self._stabilised, problem = True, problem.penalised(penalty)
+            solution, start = self._search(problem)
+        return solution, problem, start
+
+    def _search(self, problem: Problem) -> tuple[Solution, Floats]:
+        """Naive fit and one corrected step on a subsample, then all records; returns also the naive fit."""
+        risk, bound = problem.risk, problem.bound
+        few, few_naive = risk.thinned(_WARM), problem.naive.thinned(_WARM)
+        start = minimise(few_naive, np.zeros(risk.size), bound, tolerance=1e-6).theta
+        if risk.terms == problem.naive.terms:
+            return minimise(risk, start, bound), start
+        stepped = one_step(few, start)
+        starts = [start] if stepped is None else [stepped, start]
+        if few.n < risk.n:
+            warm = solve(few, starts, bound, tolerance=1e-6)
+            if warm.interior:
+                solution = minimise(risk, warm.theta, bound)
+                if solution.interior:
+                    return solution, start
+                starts.insert(0, warm.theta)
+        return solve(risk, starts, bound), start
+
+    def _store(self, solution: Solution, problem: Problem, start: Floats) -> None:
+        risk, lead, coordinates = problem.risk, problem.lead, problem.coordinates
+        theta, noisy = solution.theta, self.noise_.noisy
+        standard = sandwich(solution.hessian, risk.score_covariance(theta), risk.n)
+        if solution.at_bound.any() or (noisy and not solution.interior):
+            standard = np.diag(np.full(risk.size, np.inf))
+        standard = problem.mark_flat(standard)
+        oracle, assumption = self._oracle_scores(risk, theta, solution.hessian - np.diag(risk.penalty))
+        raw = problem.mark_flat(sandwich(solution.hessian, oracle, risk.n))
+        self.params_ = coordinates.original(theta)
+        self.intercept_ = self._shape_intercept(float(self.params_[0]) if lead else 0.0)
+        self.coef_ = self._shape_coefficients(self.params_[lead:])
+        self.cov_params_ = coordinates.covariance(standard)
+        self.efficiency_ = compare(self.cov_params_, coordinates.covariance(raw), risk.n, assumption)
+        self.converged_, self.n_iter_ = solution.converged, max(solution.iterations, 1)
+        self._n_records = risk.n
+        size = max(float(np.linalg.norm(theta[lead:])), 1.0)
+        spread = float(np.sqrt(np.trace(standard[lead:, lead:]))) / size
+        if noisy and self.correction != "naive":
+            found = report_solution(solution, risk, problem.naive, start, spread, problem.bound_text)
+        else:
+            found = report_plain(solution, problem, self._names[lead:])
+        found |= {
+            "stabilised": self._stabilised,
+            "penalised": bool(self._stabilised or self.alpha),
+            "penalty": risk.penalty[lead:]
+            * (coordinates.scale / coordinates.response_scale) ** 2
+            * self._loss_unit(coordinates.response_scale),
+            "bound": problem.bound_text,
+        }
+        self.diagnostics_ = found | self._extra_diagnostics(problem)
+
+    # what a subclass says --------------------------------------------------------------------------------------
+
+    def _read_response(self, y: Any, model: NoiseModel) -> Floats:
+        return np.asarray(y, float)
+
+    def _loss(self, problem: Problem) -> IndexLoss:
+        """Loss in standard coordinates; the problem comes with a squared loss."""
+        raise NotImplementedError
+
+    def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
+        raise NotImplementedError
+
+    def _default_bound(self, model: NoiseModel) -> float:
+        return 10.0 if model.noisy else np.inf
+
+    def _loss_unit(self, response_scale: float) -> float:
+        """Size of the loss when the response is scaled by `response_scale`."""
+        return 1.0
+
+    def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
+        return {}
+
+    def _shape_intercept(self, value: float) -> Any:
+        return value
+
+    def _shape_coefficients(self, values: Floats) -> Floats:
+        return values

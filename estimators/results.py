@@ -1,0 +1,172 @@
+"""What every fitted model reports: standard errors, tests, intervals, a summary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from privfit.estimators.efficiency import Efficiency
+from privfit.estimators.inference import confidence_intervals
+from privfit.estimators.summary import coefficient_table, summary_text
+
+__all__ = ["ResultsMixin"]
+
+Floats = NDArray[np.float64]
+
+
+class ResultsMixin:
+    """Inference methods on `params_` and `cov_params_` (intercept first, then coefficients).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit.estimators import Mean
+    >>> Mean().fit(np.arange(10.0)[:, None]).conf_int(0.9).round(2)
+    array([[2.93, 6.07]])
+    """
+
+    params_: Floats
+    cov_params_: Floats
+    efficiency_: Efficiency
+    converged_: bool
+    diagnostics_: dict[str, Any]
+    noise_: Any
+    _names: list[str]
+    _n_records: int
+
+    @property
+    def bse_(self) -> Floats:
+        """Standard errors, intercept first, shape (p,)."""
+        check_is_fitted(self)
+        return np.asarray(np.sqrt(np.diag(self.cov_params_)), float)
+
+    @property
+    def zvalues_(self) -> Floats:
+        """Estimates over standard errors (0 where the standard error is infinite), shape (p,)."""
+        errors = self.bse_
+        safe = np.where(errors > 0, errors, 1.0)
+        z = np.where(errors > 0, self.params_ / safe, np.copysign(np.inf, self.params_))
+        return np.where((errors == 0) & (self.params_ == 0), 0.0, z)
+
+    @property
+    def pvalues_(self) -> Floats:
+        """Two-sided normal p-values, shape (p,)."""
+        from scipy.special import ndtr
+
+        return np.asarray(2.0 * ndtr(-np.abs(self.zvalues_)), float)
+
+    def conf_int(self, level: float = 0.95) -> Floats:
+        """Normal confidence intervals.
+
+        Parameters
+        ----------
+        level : float
+            Coverage in (0, 1).
+
+        Returns
+        -------
+        ndarray, shape (p, 2)
+            Intercept first; infinite where the data do not identify a coefficient.
+        """
+        errors = self.bse_
+        return confidence_intervals(self.params_, errors, level)
+
+    def wald_test(self, contrasts: Any) -> tuple[float, float]:
+        """Wald test of ``contrasts @ params_ = 0``.
+
+        Parameters
+        ----------
+        contrasts : array_like, shape (m, p)
+            Rows are linear hypotheses; full row rank.
+
+        Returns
+        -------
+        statistic, p_value : float
+            Chi-squared with m degrees of freedom.
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, the rows depend on each other, or a standard error is infinite.
+        """
+        from scipy.special import gammaincc
+
+        from privfit.accounting.validation import check_array
+
+        check_is_fitted(self)
+        rows = np.atleast_2d(check_array("contrasts", contrasts))
+        size = self.params_.size
+        if rows.shape[1] != size or not np.isfinite(rows).all():
+            raise ValueError(
+                f"contrasts must be a finite array of shape (m, {size}), got shape {rows.shape}."
+            )
+        used = np.any(rows != 0.0, axis=0)
+        if not np.isfinite(self.bse_[used]).all():
+            raise ValueError(
+                "contrasts must involve identified coefficients only: a standard error is infinite."
+            )
+        covariance = rows[:, used] @ self.cov_params_[np.ix_(used, used)] @ rows[:, used].T
+        if np.linalg.matrix_rank(rows) < rows.shape[0] or np.linalg.cond(covariance) > 1e14:
+            raise ValueError(
+                f"contrasts must have independent rows, got {rows.shape[0]} dependent ones. Drop some."
+            )
+        gap = rows @ self.params_
+        statistic = float(gap @ np.linalg.solve(covariance, gap))
+        return statistic, float(gammaincc(rows.shape[0] / 2.0, statistic / 2.0))
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return estimates, standard errors, tests, intervals and the cost of privacy as text.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the intervals.
+
+        Returns
+        -------
+        str
+        """
+        interval = self.conf_int(level)
+        table = coefficient_table(
+            self._names, self.params_, self.bse_, self.zvalues_, self.pvalues_, interval, level
+        )
+        return summary_text(f"{type(self).__name__} on released data", self._facts(), table, self._notes())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        laws = [f"{law} on {columns}" for columns, law in self.noise_.laws] or ["none"]
+        facts = [("Records", f"{self._n_records:,}")]
+        facts += [("Noise" if j == 0 else "", text) for j, text in enumerate(laws)]
+        facts += [("Correction", str(getattr(self, "correction", "exact")))]
+        facts += [("Converged", "yes" if self.converged_ else "NO")]
+        facts += [("Cost of privacy", str(self.efficiency_))]
+        return facts
+
+    def _notes(self) -> list[str]:
+        found = self.diagnostics_
+        notes = [
+            "Standard errors: sandwich, from the release alone.",
+            f"Raw-data scores: {self.efficiency_.assumption}.",
+        ]
+        if found.get("bandwidth") is not None:
+            notes.append(
+                f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the target is "
+                "the quantile of the response plus a logistic error of that scale."
+            )
+        if found.get("stabilised"):
+            notes.append(
+                "Stabilised by a ridge scaled to the noise: estimates shrink, intervals are conditional on it."
+            )
+        elif found.get("penalised"):
+            notes.append("Penalised fit: intervals are conditional on the penalty.")
+        if found.get("n_needed"):
+            notes.append(
+                f"TOO FEW RECORDS for this noise; roughly n = {found['n_needed']:,} would be enough."
+            )
+        if getattr(self, "correction", "") == "naive" and self.noise_.noisy:
+            notes.append(
+                "Naive fit: the noise is ignored, so estimates are biased and intervals do not cover."
+            )
+        return notes

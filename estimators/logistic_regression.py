@@ -156,9 +156,11 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         """Probabilities of the two classes, in the order of `classes_`, shape (n, 2)."""
         from scipy.special import expit
 
+        check_is_fitted(self)
         index = self.decision_function(X)
         return np.stack([expit(-index), expit(index)], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each row, shape (n,)."""
+        check_is_fitted(self)
         return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])

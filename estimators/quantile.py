@@ -13,13 +13,24 @@ from sklearn.utils.validation import validate_data
 from privfit.estimators.efficiency import compare
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.operators import Part
+from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
 from privfit.estimators.released import read_release
 from privfit.estimators.results import ResultsMixin
+from privfit.estimators.solver import Solution
 
 __all__ = ["Quantile"]
 
 Floats = NDArray[np.float64]
+
+
+class _ColumnQuantile(QuantileRegression):
+    """Quantile of one column; keeps each record's influence for the joint covariance of several columns."""
+
+    def _finish(self, solution: Solution, problem: Problem) -> None:
+        scores = problem.risk.scores(solution.theta)
+        curvature = solution.hessian[0, 0] if solution.positive else np.inf
+        self.influence_ = problem.coordinates.response_scale * (scores[0] - scores[0].mean()) / curvature
 
 
 class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
@@ -110,7 +121,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 Part(part.factor, part.variances[j : j + 1]) for part in model.parts if part.variances[j] > 0
             )
             column = NoiseModel(own, 1.0, model.laws, 0)
-            fit = QuantileRegression(
+            fit = _ColumnQuantile(
                 self.quantile,
                 correction=self.correction if own else "exact",
                 bandwidth=self.bandwidth,
@@ -118,7 +129,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             )
             fit._check_parameters()
             fit._fit(np.empty((n, 0)), X[:, j], column, [])
-            influence[j] = fit._influence()
+            influence[j] = fit.influence_
             fits.append(fit)
         self.quantile_ = self.params_ = np.array([fit.params_[0] for fit in fits])
         own_variance = np.array([fit.cov_params_[0, 0] for fit in fits])
@@ -127,11 +138,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if n > 1:
             self.cov_params_[np.ix_(good, good)] = influence[good] @ influence[good].T / (n - 1) / n
         factors = np.array([fit.efficiency_.factors[0] for fit in fits])
-        raw = (
-            np.diag(np.where(np.isfinite(factors), own_variance / np.square(factors), np.inf))
-            if good.all()
-            else (np.diag(np.full(d, np.inf)))
-        )
+        raw = np.diag(own_variance / np.square(factors)) if np.isfinite(factors).all() else self.cov_params_
         self.efficiency_ = compare(np.diag(own_variance), raw, n, fits[0].efficiency_.assumption)
         self.converged_ = all(fit.converged_ for fit in fits)
         self.diagnostics_ = {"columns": [fit.diagnostics_ for fit in fits], "n_needed": None}

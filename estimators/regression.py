@@ -25,7 +25,7 @@ from privfit.estimators.problem import Problem, build_problem
 from privfit.estimators.released import read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
-from privfit.estimators.solver import Solution, minimise, one_step, solve
+from privfit.estimators.solver import Solution, minimise, one_step, polish, solve
 from privfit.estimators.stabilise import stabilising_penalty, stable
 
 __all__ = ["IndexRegression"]
@@ -133,6 +133,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             problem = problem.penalised(self._alpha_penalty(problem))
         solution, problem, start = self._stabilised_search(problem)
         self._store(solution, problem, start)
+        self._finish(solution, problem)
         return self
 
     def _alpha_penalty(self, problem: Problem) -> Floats:
@@ -163,13 +164,14 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         few, few_naive = risk.thinned(_WARM), problem.naive.thinned(_WARM)
         start = minimise(few_naive, np.zeros(risk.size), bound, tolerance=1e-6).theta
         if risk.terms == problem.naive.terms:
-            return minimise(risk, start, bound), start
+            quick = polish(risk, start, bound) if few.n < risk.n else None
+            return quick or minimise(risk, start, bound), start
         stepped = one_step(few, start)
         starts = [start] if stepped is None else [stepped, start]
         if few.n < risk.n:
             warm = solve(few, starts, bound, tolerance=1e-6)
             if warm.interior:
-                solution = minimise(risk, warm.theta, bound)
+                solution = polish(risk, warm.theta, bound) or minimise(risk, warm.theta, bound)
                 if solution.interior:
                     return solution, start
                 starts.insert(0, warm.theta)
@@ -225,6 +227,9 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     def _loss_unit(self, response_scale: float) -> float:
         """Size of the loss when the response is scaled by `response_scale`."""
         return 1.0
+
+    def _finish(self, solution: Solution, problem: Problem) -> None:
+        """Last look at the data for a subclass that needs more than the sandwich."""
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         return {}

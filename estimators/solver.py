@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privfit.estimators.risk import Risk
 
-__all__ = ["Solution", "minimise", "one_step", "solve"]
+__all__ = ["Solution", "minimise", "one_step", "polish", "solve"]
 
 Floats = NDArray[np.float64]
 
@@ -120,12 +120,50 @@ def minimise(
             radius = 0.25 * min(radius, length)
             if radius < 1e-13 * (1.0 + float(np.linalg.norm(theta))):
                 break
+    return _solution(theta, value, gradient, hessian, bound, converged, step_count)
+
+
+def polish(risk: Risk, start: Floats, bound: Floats, *, tolerance: float = 1e-9) -> Solution | None:
+    """Finish from a start close to an interior minimum: one Newton step, then chords (gradients only).
+
+    Returns None where the chords do not contract or leave the box; `minimise` is the general search.
+
+    Examples
+    --------
+    >>> polish.__name__
+    'polish'
+    """
+    _, gradient, hessian = risk.derivatives(start, value=False)
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    if eigenvalues[0] <= 1e-8 * eigenvalues[-1]:
+        return None
+    inverse = vectors / eigenvalues @ vectors.T
+    wanted = tolerance * (1.0 + float(np.abs(np.diag(hessian)).max()))
+    theta, last = start, float(np.abs(gradient).max())
+    for count in range(1, 12):
+        theta = theta - inverse @ gradient
+        if (np.abs(theta) >= bound).any():
+            return None
+        gradient = risk.derivatives(theta, 1, value=False)[1]
+        now = float(np.abs(gradient).max())
+        if now <= wanted:
+            value, gradient, hessian = risk.derivatives(theta)
+            return _solution(theta, value, gradient, hessian, bound, True, count)
+        if now > 0.3 * last:
+            return None
+        last = now
+    return None
+
+
+def _solution(
+    theta: Floats, value: float, gradient: Floats, hessian: Floats, bound: Floats, converged: bool, count: int
+) -> Solution:
     held = np.abs(theta) >= bound * (1.0 - 1e-9)
     free = ~held
     eigenvalues = np.linalg.eigvalsh(hessian[np.ix_(free, free)]) if free.any() else np.ones(1)
     largest = float(np.abs(eigenvalues).max(initial=0.0))
     positive = bool(eigenvalues.min() > 1e-10 * largest)
-    return Solution(theta, value, gradient, hessian, converged, held, positive, step_count)
+    return Solution(theta, value, gradient, hessian, converged, held, positive, count)
 
 
 def _held(theta: Floats, gradient: Floats, bound: Floats) -> NDArray[np.bool_]:

@@ -7,10 +7,11 @@ A fourth-order kernel (logistic, its h^2 term removed) moves the mean score by `
     score  I0 / (2.5 s),  I0 = (1/2 pi) int |G(-w^2) - 1|^2 k(hw)^2 w^-2 dw      (added by the correction)
     bend   I2 / (2.5 s),  I2 = (1/2 pi) int |G(-w^2)|^2 k(hw)^2 dw               (of the corrected curvature)
 
-A vanishing h leaves the risk rugged: the curvature's noise, 2.4 times larger in slope directions (heavy tails of the
-noise), must stay below a third of the expected curvature ``0.4 / sigma`` times the share of signal in the columns. Rule: the
-smallest h that does, within [sigma n^(-2/5), 0.45 sigma]; where G is unbounded (Laplace noise without zero inflation),
-at least the minimiser of ``B^2 + I0 / (2.5 s n)`` and without the upper limit.
+A vanishing h leaves the risk rugged: the curvature's noise, 2.4 times larger in slope directions (heavy tails), is held
+against the expected curvature ``0.4 / sigma`` times the share of signal in the columns. Where G is bounded (zero-inflated
+noise), h within [sigma n^(-2/5), 0.45 sigma] is the smallest with noise below a tenth, but no more than keeps B below a
+quarter of the score's standard error, unless the noise would then exceed a third. Where G is unbounded (Laplace noise
+without zero inflation), h minimises ``B^2 + I0 / (2.5 s n)``, and is widened until the noise is below a third.
 """
 
 from __future__ import annotations
@@ -59,15 +60,22 @@ def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n:
     bounded = symbol.degree <= sum(power for _, power in symbol.poles)
     largest = max(0.45 * sigma, smallest) if bounded else max(10.0 * spread, 2.0 * smallest)
     grid = np.geomspace(smallest, largest * (1 + 1e-9), 80)
-    errors, noisy = [], []
-    for h in grid:
-        extra, bend = _amplification(symbol, float(h))
-        errors.append((_BIAS * (h / sigma) ** 4) ** 2 + extra / (_DENSITY * spread * n))
-        noisy.append(_TAILS * np.sqrt(bend / (_DENSITY * spread * n)) > _CURVATURE / sigma * share / 3.0)
-    best = 0 if bounded else int(np.argmin(errors))
-    while best < grid.size - 1 and noisy[best]:
-        best += 1
-    return float(grid[best])
+    bias = _BIAS * (grid / sigma) ** 4
+    integrals = np.array([_amplification(symbol, float(h)) for h in grid])
+    extra, bend = integrals.T / (_DENSITY * spread * n)
+    noise = _TAILS * np.sqrt(bend) / (_CURVATURE / sigma * share)
+    if bounded:
+        calm = _first(noise <= 0.1)
+        harmless = int(np.count_nonzero(bias <= 0.25 * np.sqrt(0.25 / n + extra))) - 1
+        chosen = min(calm, max(harmless, 0))
+    else:
+        chosen = int(np.argmin(bias**2 + extra))
+    return float(grid[max(chosen, _first(noise <= 1.0 / 3.0))])
+
+
+def _first(holds: NDArray[np.bool_]) -> int:
+    """Position of the first true entry, or the last position."""
+    return int(np.argmax(holds)) if holds.any() else holds.size - 1
 
 
 def _amplification(symbol: Symbol, h: float) -> tuple[float, float]:

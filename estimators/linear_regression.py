@@ -59,7 +59,7 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     array([2.15])
     """
 
-    _kappa = 1.0
+    _kappa = 1.5
 
     def __init__(
         self,

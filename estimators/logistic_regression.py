@@ -78,7 +78,7 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
     """
 
     _is_label = True
-    _kappa = 0.35
+    _kappa = 0.25
 
     def __init__(
         self,

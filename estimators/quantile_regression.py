@@ -52,7 +52,7 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     array([1.])
     """
 
-    _kappa = 0.5
+    _kappa = 0.25
     _order = 4
 
     def __init__(

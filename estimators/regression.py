@@ -26,7 +26,7 @@ from privfit.estimators.released import read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution, minimise, one_step, polish, solve
-from privfit.estimators.stabilise import stabilising_penalty, stable
+from privfit.estimators.stabilise import ESCALATION, MARGIN, stabilising_penalty, stable
 
 __all__ = ["IndexRegression"]
 
@@ -153,9 +153,13 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if possible and self.stabilize != "auto":
             self._stabilised, problem = True, problem.penalised(penalty)
         solution, start = self._search(problem)
-        if possible and self.stabilize == "auto" and not stable(solution, penalty):
-            self._stabilised, problem = True, problem.penalised(penalty)
-            solution, start = self._search(problem)
+        if possible and self.stabilize == "auto" and not stable(solution, MARGIN * penalty):
+            self._stabilised, plain = True, problem
+            for strength in ESCALATION:
+                problem = plain.penalised(strength * penalty)
+                solution, start = self._search(problem)
+                if stable(solution, penalty):
+                    break
         return solution, problem, start
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:

@@ -75,6 +75,17 @@ def _log_kv_large_order(v: float, z: Floats) -> Floats:
     return 0.5 * math.log(math.pi / (2 * v)) - v * eta - 0.25 * np.log1p(x * x) + np.log(series)
 
 
+def _log_kv_extreme(order: float, z: Floats) -> Floats:
+    """Leading terms where the scaled function over- or underflows."""
+    small = np.minimum(z, 1e-3)
+    if order > 0:
+        near = math.lgamma(order) - math.log(2) + order * (math.log(2) - np.log(small))
+    else:
+        near = np.log(-np.log(small / 2) - np.euler_gamma)
+    far = 0.5 * math.log(math.pi / 2) - 0.5 * np.log(np.maximum(z, 1.0)) - z
+    return np.where(z > 1.0, far, near)
+
+
 def log_kv(v: float, z: Floats) -> Floats:
     """Logarithm of the modified Bessel function K_v(z).
 
@@ -102,15 +113,10 @@ def log_kv(v: float, z: Floats) -> Floats:
         return _log_kv_large_order(order, z)
     with np.errstate(over="ignore", divide="ignore"):
         value = np.log(kve(order, z)) - z
-    overflow = ~np.isfinite(value)
-    if np.any(overflow):
-        tiny = z[overflow] if np.ndim(z) else z
-        leading = math.lgamma(order) - math.log(2) + order * (math.log(2) - np.log(tiny)) if order else (
-            np.log(-np.log(tiny / 2) - np.euler_gamma)
-        )
-        far = math.log(math.pi / 2) / 2 - 0.5 * np.log(tiny) - tiny
+    broken = ~np.isfinite(value)
+    if np.any(broken):
         value = np.array(value)
-        value[overflow] = np.where(tiny > 1.0, far, leading)
+        value[broken] = _log_kv_extreme(order, z[broken] if np.ndim(z) else z)
     return value
 
 

@@ -57,18 +57,22 @@ class Panels:
     log_alpha : callable
         Exact values for an increasing array of thresholds t >= 0.
     edges : sequence of float
-        Increasing, starting at 0; beyond the last one delta is taken as zero.
+        Increasing, starting at 0.
+    end : float
+        Largest loss: alpha vanishes above it. Between the last edge and a finite end, alpha and delta are
+        replaced by upper bounds.
 
     Examples
     --------
     >>> import numpy as np
-    >>> panels = Panels(lambda t: -2 * t, [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+    >>> panels = Panels(lambda t: -2 * t, [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], np.inf)
     >>> bool(np.allclose(panels.log_delta(np.array([0.5, 3.0])), [-0.5, -3.0], rtol=1e-12))
     True
     """
 
     log_alpha_exact: Callable[[Floats], Floats]
     edges: list[float]
+    end: float
     _built: dict[int, list[_Panel]] = field(default_factory=dict)
 
     # --- building -------------------------------------------------------------------------------------
@@ -92,7 +96,10 @@ class Panels:
         tail = np.abs(coefficients[-3:]).max()
         scale = 1.0 + 1e-3 * np.abs(values[np.isfinite(values)]).max()
         change = np.ptp(t + values)
-        if depth < MAX_DEPTH and not (tail < TOLERANCE * scale and change < MAX_CHANGE):
+        # a small tail that does not decay is rounding noise of the values: splitting would not help
+        noise = tail < 1e-7 and tail > 0.2 * np.abs(coefficients[-8:-3]).max()
+        resolved = tail < TOLERANCE * scale or noise
+        if depth < MAX_DEPTH and not (resolved and change < MAX_CHANGE):
             middle = 0.5 * (low + high)
             both = np.concatenate([low + (middle - low) * 0.5 * (1 + _POINTS[::-1]),
                                    middle + (high - middle) * 0.5 * (1 + _POINTS[::-1])])
@@ -112,7 +119,10 @@ class Panels:
                 if panel.log_integral < max(total, reference) - 42.0:
                     return total
             if not self._panels(n) or self._panels(n)[-1].high < self.edges[n + 1]:
-                break
+                return total
+        if math.isfinite(self.end):
+            edge = np.array([np.nextafter(self.edges[-1], self.end)])
+            total = float(np.logaddexp(total, self._bounds_near_end(edge)[1][0]))
         return total
 
     def _with_delta(self, i: int) -> list[_Panel]:
@@ -134,6 +144,14 @@ class Panels:
         for i in range(first, last + 1):
             found += [p for p in self._with_delta(i) if p.high >= low and p.low <= high]
         return found
+
+    def _bounds_near_end(self, t: Floats) -> tuple[Floats, Floats]:
+        """alpha is at most its value at the last edge, so delta(t) <= (end - t) e^end alpha."""
+        panels = self._panels(len(self.edges) - 2)
+        if not panels or panels[-1].high < self.edges[-1]:
+            return np.full(t.shape, -np.inf), np.full(t.shape, -np.inf)
+        last = float(_clenshaw(panels[-1].alpha[:, None], np.ones(1))[0])
+        return np.full(t.shape, last), last + self.end + np.log(self.end - t)
 
     def read(self, t: Floats) -> tuple[Floats, Floats]:
         """(log alpha, log delta) at thresholds t >= 0; -inf beyond the last panel.
@@ -157,6 +175,9 @@ class Panels:
             for target, name in ((log_alpha, "alpha"), (log_delta, "delta")):
                 coefficients = np.column_stack([getattr(p, name) for p in panels])[:, index]
                 target[here] = np.where(inside, _clenshaw(coefficients, x), -np.inf)
+        beyond = ~alive & (flat < self.end)
+        if math.isfinite(self.end) and beyond.any():
+            log_alpha[beyond], log_delta[beyond] = self._bounds_near_end(flat[beyond])
         return log_alpha.reshape(t.shape), log_delta.reshape(t.shape)
 
 

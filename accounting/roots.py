@@ -22,6 +22,7 @@ def bisect_decreasing(
     target: Floats,
     lower: float = -math.inf,
     upper: float = math.inf,
+    steps: int = 200,
 ) -> tuple[Floats, Floats]:
     """Ends low <= high of a tiny interval in which ``function(x, target)`` changes from > 0 to <= 0.
 
@@ -34,6 +35,8 @@ def bisect_decreasing(
     lower, upper : float
         Ends of the search interval; may be infinite. Where the function is <= 0 at a finite `lower`, both
         ends are `lower`; where it is > 0 at a finite `upper`, both are `upper`.
+    steps : int
+        Largest number of bisections.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def bisect_decreasing(
     t = target.ravel()
     low, high = _bracket(function, t, lower, upper)
     active = high > low
-    for _ in range(200):
+    for _ in range(steps):
         middle = _between(low, high)
         active &= (middle > low) & (middle < high) & (high - low > 4e-16 * np.maximum(np.abs(low), np.abs(high)))
         if not active.any():

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from privfit.accounting.base import Precision, TradeOffCurve, check_scale
 from privfit.accounting.laplace import laplace
 from privfit.accounting.panels import Panels
 from privfit.accounting.radial import RadialLaw, radial_law
-from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.validation import check_integer, check_number
 from privfit.accounting.wrappers import zero_inflated
 
@@ -37,7 +36,7 @@ __all__ = ["SymmetricLaplaceCurve", "rejection_probability", "symmetric_laplace"
 
 Floats = NDArray[np.float64]
 MAX_DIM = 10_000
-COARSE, FINE = 40, 64
+COARSE, FINE = 28, 64
 SUPPORT = 42.0  # the integrand is followed down to e^-42 of its peak
 
 
@@ -61,44 +60,50 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
     >>> round(float(np.exp(rejection_probability(law, 2**0.5, np.array([0.7]))[0])), 10)
     0.1463869363
     """
-    entry, leave = _axis_crossings(law, shift, t)
+    entry, inside = _axis_crossings(law, shift, t)
     start = shift - entry
     # y = z - start = unit (e^x - 1): linear near the entry, logarithmic far away
     unit = np.where(entry > 0, entry, start)
     top = np.maximum(np.exp(law.mode), start)
     far = top + 70.0 + 14.0 * np.sqrt(top) - start
-    length = np.log1p(np.minimum(leave, far) / unit)
+    length = np.log1p(np.minimum(inside, far) / unit)
 
-    def log_integrand(x: Floats) -> Floats:
+    def log_integrand(x: Floats, steps: int) -> Floats:
         y = unit[:, None] * np.expm1(x)
-        offset = y - entry[:, None]
+        offset = y - entry[:, None]  # z - C, signed
         z = start[:, None] + y
         u = np.log(z)
-        w = law.solve_drop(u, t[:, None])
-        radius_gap = z * np.expm1(w)  # R - z
-        slack = np.where(offset > 0, shift, z + offset) + radius_gap  # R - |z - C|
-        reach = np.maximum(slack, 0.0) * (z + radius_gap + np.abs(offset)) / (2 * shift * z)
+        w = law.solve_drop(u, t[:, None], steps)
+        step = z * np.expm1(w)
+        radius = np.where(w < -0.5, np.exp(u + w), z + step)
+        slack = np.where(w < -0.5, radius - np.abs(offset), np.where(offset > 0, shift, z + offset) + step)
+        reach = np.maximum(slack, 0.0) * (radius + np.abs(offset)) / (2 * shift * z)
         with np.errstate(divide="ignore"):
-            angle = np.log(_cap_probability(law.dim, np.minimum(reach, 1.0)))
+            angle = _log_cap_probability(law.dim, np.minimum(reach, 1.0))
             return law.log_radial_density(u) - u + angle + np.log(y + unit[:, None])
 
     low, high = np.zeros_like(length), length
     for _ in range(2):
         fraction = _sine_map((np.arange(COARSE) + 0.5) / COARSE)[0]
-        value = log_integrand(low[:, None] + (high - low)[:, None] * fraction)
+        value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 2)
         keep = value > value.max(axis=1, keepdims=True) - SUPPORT
         first = np.argmax(keep, axis=1)
         last = COARSE - 1 - np.argmax(keep[:, ::-1], axis=1)
         grid = np.concatenate([[0.0], fraction, [1.0]])
         span = high - low
         low, high = low + span * grid[first], low + span * grid[last + 2]
-    x, weight = np.polynomial.legendre.leggauss(FINE)
-    fraction, jacobian = _sine_map((1 + x) / 2)
-    value = log_integrand(low[:, None] + (high - low)[:, None] * fraction)
+    fraction, jacobian, weight = _fine_rule()
+    value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 40)
     peak = np.maximum(value.max(axis=1), -1e5)
-    total = np.exp(value - peak[:, None]) @ (weight / 2 * jacobian)
+    total = np.exp(value - peak[:, None]) @ (weight * jacobian)
     with np.errstate(divide="ignore"):
         return np.log(total * (high - low)) + peak
+
+
+@lru_cache(maxsize=1)
+def _fine_rule() -> tuple[Floats, Floats, Floats]:
+    x, weight = np.polynomial.legendre.leggauss(FINE)
+    return (*_sine_map((1 + x) / 2), weight / 2)
 
 
 def _sine_map(x: Floats) -> tuple[Floats, Floats]:
@@ -106,50 +111,77 @@ def _sine_map(x: Floats) -> tuple[Floats, Floats]:
     return np.sin(0.5 * np.pi * x) ** 2, 0.5 * np.pi * np.sin(np.pi * x)
 
 
-def _cap_probability(dim: int, reach: Floats) -> Floats:
-    """P[cos(angle) > 1 - reach] for a uniform direction in R^dim, 0 <= reach <= 1."""
-    from scipy.special import betainc
+def _log_cap_probability(dim: int, reach: Floats) -> Floats:
+    """log P[cos(angle) > 1 - reach] for a uniform direction in R^dim, 0 <= reach <= 1."""
+    from scipy.special import betainc, betaln
 
-    if dim == 1:
-        return np.where(reach > 0, 0.5, 0.0)
-    if dim == 3:
-        return 0.5 * reach
-    square = reach * (2 - reach)
-    if dim == 2:
-        return np.arcsin(np.sqrt(square)) / np.pi
-    return 0.5 * betainc((dim - 1) / 2, 0.5, square)
+    with np.errstate(divide="ignore"):
+        if dim == 1:
+            return np.where(reach > 0, math.log(0.5), -np.inf)
+        if dim == 3:
+            return np.log(0.5 * reach)
+        square = reach * (2 - reach)
+        if dim == 2:
+            return np.log(np.arcsin(np.sqrt(square)) / np.pi)
+        a = (dim - 1) / 2
+        value = 0.5 * betainc(a, 0.5, square)
+        # the incomplete beta function underflows in high dimension: its leading term does not
+        leading = a * np.log(square) - math.log(2 * a) - betaln(a, 0.5)
+        return np.where(value > 1e-280, np.log(value), leading)
 
 
 def _axis_crossings(law: RadialLaw, shift: float, t: Floats) -> tuple[Floats, Floats]:
-    """Distances from the centre of Q at which the axis enters (towards P) and leaves the region L > t.
+    """Where the axis enters the region L > t and its length inside.
 
-    The entry is negative when it lies beyond the centre; a region that reaches to infinity leaves at inf.
+    The first is the distance before the centre of Q (negative when the region starts beyond it); a region
+    that reaches to infinity has infinite length.
     """
-
-    def before(a: Floats, level: Floats) -> Floats:  # L at shift - a, for 0 < a <= shift/2
-        return law.drop(np.log(shift - a), np.log(a) - np.log(shift - a)) - level
-
-    def behind(a: Floats, level: Floats) -> Floats:  # L at shift + a
-        with np.errstate(divide="ignore"):
-            return law.drop(np.log(shift + a), np.log(a) - np.log1p(a / shift) - math.log(shift)) - level
-
     entry = np.full_like(t, shift / 2)
-    leave = np.full_like(t, np.inf)
-    inner = t > 0
+    length = np.full_like(t, np.inf)
     centre = law.at_zero - float(law.log_density(np.array([math.log(shift)]))[0])
-    inside = inner & (t < centre)
+    inside = (t > 0) & (t < centre)
     if inside.any():
-        root = bisect_decreasing(lambda x, s: before(np.exp(x), s), t[inside], -745.0, math.log(shift / 2))
-        entry[inside] = np.exp(root[0])
-    late = inner & ~inside
+        entry[inside] = _crossing(law, shift, t[inside], -1.0)
+    late = (t > 0) & (t >= centre)
     if late.any():
-        root = bisect_decreasing(lambda x, s: -behind(np.exp(x), s), t[late], -745.0, 40.0)
-        entry[late] = -np.exp(root[0])
+        entry[late] = -_crossing(law, shift, t[late], 1.0)
     closed = inside & (t > shift) & (law.order < 0.5)
     if closed.any():
-        root = bisect_decreasing(lambda x, s: behind(np.exp(x), s), t[closed], -745.0, 60.0)
-        leave[closed] = np.exp(root[1])
-    return entry, leave + entry
+        length[closed] = entry[closed] + _crossing(law, shift, t[closed], 1.0)
+    return entry, length
+
+
+def _crossing(law: RadialLaw, shift: float, t: Floats, side: float) -> Floats:
+    """The distance a > 0 from the centre with loss t on the axis at C + side * a (before: a <= C/2)."""
+    sign = -1.0 if side > 0 and law.order >= 0.5 else 1.0  # the loss rises behind the centre for these shapes
+
+    def loss(x: Floats) -> tuple[Floats, Floats]:
+        a = np.exp(x)
+        other = np.log(shift + side * a)
+        derivative = -law.slope(x) + law.slope(other) * (side * a / (shift + side * a))
+        ratio = shift / a if side > 0 else np.maximum(shift - 2 * a, 0.0) / a  # other distance over a, less one
+        return law.drop(other, -np.log1p(ratio)), derivative
+
+    last = math.log(shift / 2) if side < 0 else 40.0
+    middle = max(-12.0, min(0.0, last) - 12.0) if last > -600 else last - 1.0
+    grid = np.concatenate([np.linspace(-650.0, middle, 80)[:-1], np.linspace(middle, last, 160)])
+    heights = np.minimum.accumulate(sign * loss(grid)[0])
+    i = np.clip(np.searchsorted(-heights, -sign * t) - 1, 0, len(grid) - 2)
+    low, high = grid[i], grid[i + 1]
+    x = 0.5 * (low + high)
+    for _ in range(60):
+        value, derivative = loss(x)
+        rest = value - t
+        above = sign * rest > 0
+        low, high = np.where(above, x, low), np.where(above, high, x)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            newton = x - rest / derivative
+        moved = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
+        done = np.abs(moved - x) <= 1e-14 * np.maximum(np.abs(x), 1.0)
+        x = moved
+        if np.all(done):
+            break
+    return np.exp(x)
 
 
 @dataclass(frozen=True)
@@ -185,12 +217,12 @@ class SymmetricLaplaceCurve(TradeOffCurve):
     def _panels(self) -> Panels:
         law, shift, top = radial_law(self.dim, self.shape), self._separation, self.max_loss
         if math.isfinite(top):
-            edges = [top * (1 - 0.5**j) for j in range(46)]
+            edges = [top * (1 - 0.5 ** (j / 2)) for j in range(49)]
         else:
-            edges = [0.0, shift / 2, shift]
+            edges = [0.0, shift / 4, shift / 2, 3 * shift / 4, shift]
             while edges[-1] < 1e7:
-                edges.append(2 * edges[-1])
-        return Panels(lambda t: rejection_probability(law, shift, t), edges)
+                edges.append(1.5 * edges[-1])
+        return Panels(lambda t: rejection_probability(law, shift, t), edges, top)
 
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
         t = np.abs(log_ratio)
@@ -237,7 +269,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         from scipy.interpolate import CubicSpline
 
         target = np.log(level)
-        bottom, reach, grid = float(target.min()), self._separation, [0.0]
+        bottom = float(target.min())
         columns: list[Floats] = []
         for i in range(len(self._panels.edges) - 1):
             for panel in self._panels.covering(self._panels.edges[i], self._panels.edges[i + 1] * (1 - 1e-15)):
@@ -246,7 +278,6 @@ class SymmetricLaplaceCurve(TradeOffCurve):
                 columns.append(np.vstack([t, np.log(np.maximum(exceed if mirrored else alpha, 1e-320))]))
             if not columns or columns[-1][1, -1] < bottom:
                 break
-        del reach, grid
         t, value = np.hstack(columns)
         keep = np.concatenate([[True], np.diff(np.minimum.accumulate(value)) < 0])
         spline = CubicSpline(value[keep][::-1], t[keep][::-1])

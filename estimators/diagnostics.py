@@ -58,7 +58,7 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
     noise = float(risk.variances.sum(axis=0) @ direction**2)
     share = min(max((gram - noise) / max(gram, 1e-300), 0.02), 1.0)
     curvature = max(float(direction @ flat @ direction) * share, 1e-300)
-    return round_up(max(9.0 * spread / curvature**2, 1.0))
+    return round_up(max(9.0 * (np.sqrt(spread) / curvature) ** 2, 1.0))
 
 
 def report_solution(
@@ -124,7 +124,8 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
     'report_plain'
     """
     risk = problem.risk
-    if solution.at_bound.any():
+    corrected = risk.terms != problem.naive.terms
+    if solution.at_bound.any() and not corrected:
         warnings.warn(
             f"the estimate lies on the boundary of the parameter set ({problem.bound_text}): the classes are "
             "perfectly separated, or the bound is too small. Standard errors are infinite; use alpha > 0 "
@@ -132,11 +133,12 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
             SmallSampleWarning,
             stacklevel=5,
         )
-    elif not solution.converged:
+    elif not solution.converged and not corrected:
         warnings.warn(
             "the search did not converge; rescale or drop columns.", SmallSampleWarning, stacklevel=5
         )
-    lost = problem.flat | (unidentified(solution.hessian) if risk.n > risk.size else np.ones(risk.size, bool))
+    gram = problem.naive.designs[0].matrix @ problem.naive.designs[0].matrix.T / risk.n
+    lost = problem.flat | (unidentified(gram + np.diag(problem.flat)) if risk.n > risk.size else True)
     lost = lost[problem.lead :]
     if lost.any():
         listed = ", ".join(name for name, gone in zip(names, lost, strict=True) if gone)
@@ -146,7 +148,7 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
             RankDeficiencyWarning,
             stacklevel=5,
         )
-    elif risk.labels is None and solution.value < 1e-20 and risk.n > risk.size:
+    elif risk.labels is None and np.abs(risk.designs[0].index(solution.theta)).max(initial=0.0) < 1e-9:
         warnings.warn(
             "the residuals are all zero: the fit is exact, and standard errors of 0 describe no uncertainty.",
             RankDeficiencyWarning,

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from privfit.estimators.checks import read_columns
 from privfit.estimators.least_squares import least_squares
 from privfit.estimators.losses import SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
@@ -118,5 +119,5 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         ndarray, shape (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_columns(self, X, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_, float)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from privfit.estimators.checks import read_columns
 from privfit.estimators.losses import LogisticLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
@@ -149,7 +150,7 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         ndarray, shape (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_columns(self, X, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0], float)
 
     def predict_proba(self, X: Any) -> Floats:

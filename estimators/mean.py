@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
+from privfit.estimators.checks import read_columns
 from privfit.estimators.efficiency import compare
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.released import read_release
@@ -63,7 +63,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             For missing or infinite values, wrong shapes, or a column in `noise` that X does not have.
         """
-        X = validate_data(self, X, dtype=np.float64)
+        X = read_columns(self, X)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         return self._fit(X, resolve_noise(self.noise, names, None), names)
 
@@ -80,7 +80,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         X, _, names, laws = read_release(release, None, features)
-        X = validate_data(self, X, dtype=np.float64)
+        X = read_columns(self, X)
         return self._fit(X, resolve_noise(laws, names, None, strict=False), names)
 
     def _fit(self, X: Floats, model: NoiseModel, names: Sequence[Any]) -> Self:

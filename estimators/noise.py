@@ -91,30 +91,14 @@ def resolve_noise(
     array([0., 1., 0.])
     """
     dim = len(columns)
-    if noise is None:
-        return NoiseModel((), 1.0, (), dim)
-    if isinstance(noise, Law) and not isinstance(noise, Product):
-        if isinstance(noise, RandomizedResponse):
-            raise TypeError(
-                "noise must name the column of a RandomizedResponse: pass noise={'y': RandomizedResponse(...)}."
-            )
-        assigned: Mapping[Any, Law] = {tuple(range(dim)): noise}
-    elif isinstance(noise, Product):
-        assigned = noise.parts
-    elif isinstance(noise, Mapping):
-        assigned = noise
-    else:
-        raise TypeError(
-            f"noise must be a law, a Product, a mapping of columns to laws, or None, got {type(noise).__name__}."
-        )
     places = {name: j for j, name in enumerate(columns)}
-    response_names = {target, RESPONSE} - set(places) | {target}
+    response = {target, RESPONSE} - set(places) | {target}
     parts: list[Part] = []
     laws: list[tuple[str, str]] = []
     keep, seen = 1.0, set[int]()
-    for key, law in assigned.items():
+    for key, law in _assigned(noise, dim).items():
         names = key if isinstance(key, tuple) else (key,)
-        found = [_place(name, places, response_names, dim, strict) for name in names]
+        found = [_place(name, places, response, dim, strict) for name in names]
         used = [place for place in found if place is not None]
         if not used:
             continue
@@ -124,24 +108,56 @@ def resolve_noise(
             )
         seen.update(used)
         laws.append((", ".join(map(str, names)), repr(law)))
-        if used == [dim] and (label or isinstance(law, RandomizedResponse)):
-            if not label:
-                raise TypeError(
-                    "noise of a numeric response must be an additive law, got RandomizedResponse. "
-                    "Use LogisticRegression for a label."
-                )
-            keep = keep_probability(law)
-            continue
-        if label and dim in used:
-            raise TypeError("noise of a class label must be RandomizedResponse in a part of its own.")
-        for part in additive_parts(law, len(names)):
-            spread = np.zeros(dim + 1)
-            for place, variance in zip(found, part.variances, strict=True):
-                if place is not None:
-                    spread[place] = variance
-            if spread.any():
-                parts.append(Part(part.factor, spread))
+        if dim in used and (label or isinstance(law, RandomizedResponse)):
+            keep = _label_part(law, used, label)
+        else:
+            parts += _parts_of(law, found, dim)
     return NoiseModel(tuple(parts), keep, tuple(laws), dim)
+
+
+def _assigned(noise: Any, dim: int) -> Mapping[Any, Law]:
+    """Laws by columns, whatever form they were given in."""
+    if noise is None:
+        return {}
+    if isinstance(noise, RandomizedResponse):
+        raise TypeError(
+            "noise must name the column of a RandomizedResponse: pass noise={'y': RandomizedResponse(...)}."
+        )
+    if isinstance(noise, Product):
+        return noise.parts
+    if isinstance(noise, Law):
+        return {tuple(range(dim)): noise}
+    if isinstance(noise, Mapping):
+        return noise
+    raise TypeError(
+        "noise must be a law, a Product, a mapping of columns to laws, or None, "
+        f"got {type(noise).__name__}. Import laws from privfit.mechanisms."
+    )
+
+
+def _label_part(law: Law, used: list[int], label: bool) -> float:
+    """Probability that the label is kept."""
+    if not label:
+        raise TypeError(
+            "noise of a numeric response must be an additive law, got RandomizedResponse. "
+            "Use LogisticRegression for a label."
+        )
+    if len(used) > 1:
+        raise TypeError("noise of a class label must be RandomizedResponse in a part of its own.")
+    return keep_probability(law)
+
+
+def _parts_of(law: Law, found: list[int | None], dim: int) -> list[Part]:
+    """Parts of an additive law, spread over all coordinates of the fit."""
+    parts = []
+    for part in additive_parts(law, len(found)):
+        spread = np.zeros(dim + 1)
+        for place, variance in zip(found, part.variances, strict=True):
+            if place is not None:
+                spread[place] = variance
+        if spread.any():
+            parts.append(Part(part.factor, spread))
+    return parts
 
 
 def _place(name: Any, places: dict[Any, int], response: set[Any], dim: int, strict: bool) -> int | None:

@@ -46,8 +46,17 @@ class Problem:
     @property
     def flat(self) -> NDArray[np.bool_]:
         """Coordinates whose column does not vary (beside an intercept)."""
+        return np.concatenate([np.zeros(self.lead, bool), self.coordinates.flat])
+
+    @property
+    def collinear(self) -> bool:
+        """Whether the varying released columns are collinear, or more than the records."""
+        if self.naive.n <= self.naive.size:
+            return True
         matrix = self.naive.designs[0].matrix
-        return np.asarray([not row.any() for row in matrix], bool)
+        gram = matrix @ matrix.T / self.naive.n + np.diag(self.flat)
+        values = np.linalg.eigvalsh(gram)
+        return bool(values[0] <= 1e-11 * values[-1])
 
     def penalised(self, penalty: Floats) -> Problem:
         """Return the problem with a ridge added to the corrected risk."""
@@ -120,8 +129,7 @@ def build_problem(
     constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in model.parts])
     labels = response if label else None
     # A column that does not vary has an all-zero row: a unit penalty keeps its coefficient at zero.
-    flat = np.array([not row.any() for row in matrix])
-    penalty = flat.astype(float)
+    penalty = np.concatenate([np.zeros(lead), coordinates.flat.astype(float)])
     risk = Risk(SquaredLoss(), terms, designs, variances, constants, labels, penalty)
     plain = correction_terms("naive", model.parts)
     naive = risk.with_(terms=plain, designs=designs[:1])

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_number
+from privfit.estimators.checks import read_columns
 from privfit.estimators.losses import SmoothedCheckLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
@@ -120,5 +121,5 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         ndarray, shape (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_columns(self, X, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_, float)

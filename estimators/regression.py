@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from privfit.accounting.validation import check_choice, check_number
+from privfit.estimators.checks import check_random_state, read_columns_and_response
 from privfit.estimators.corrections import CORRECTIONS
 from privfit.estimators.diagnostics import report_plain, report_solution
 from privfit.estimators.efficiency import compare
@@ -104,14 +104,14 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         check_number("alpha", self.alpha, 0.0)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}.")
+        check_random_state(self.random_state)
         if isinstance(self.stabilize, str):
             check_choice("stabilize", self.stabilize, ("auto",), hint="Or None, or a positive number.")
         elif self.stabilize is not None:
             check_number("stabilize", self.stabilize, 0.0, low_open=True, hint="Or None, or 'auto'.")
 
     def _validate(self, X: Any, y: Any) -> tuple[Floats, Any]:
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=not self._is_label)
-        return X, y
+        return read_columns_and_response(self, X, y, label=self._is_label)
 
     def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
         response = self._read_response(y, model)
@@ -198,11 +198,14 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.converged_, self.n_iter_ = solution.converged, max(solution.iterations, 1)
         self._n_records = risk.n
         size = max(float(np.linalg.norm(theta[lead:])), 1.0)
-        spread = float(np.sqrt(np.trace(standard[lead:, lead:]))) / size
-        if noisy and self.correction != "naive":
-            found = report_solution(solution, risk, problem.naive, start, spread, problem.bound_text)
-        else:
+        varying = ~coordinates.flat
+        corrected, collinear = noisy and self.correction != "naive", problem.collinear
+        found: dict[str, Any] = {}
+        if not corrected or collinear or problem.flat.any():
             found = report_plain(solution, problem, self._names[lead:])
+        if corrected and not collinear:
+            spread = float(np.sqrt(np.trace(standard[lead:, lead:][np.ix_(varying, varying)]))) / size
+            found |= report_solution(solution, risk, problem.naive, start, spread, problem.bound_text)
         found |= {
             "stabilised": self._stabilised,
             "penalised": bool(self._stabilised or self.alpha),

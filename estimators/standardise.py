@@ -34,6 +34,7 @@ class Coordinates:
     response_centre: float
     response_scale: float
     intercept: bool
+    flat: NDArray[np.bool_]
 
     @classmethod
     def of(cls, x: Floats, response: Floats | None, intercept: bool) -> Coordinates:
@@ -50,11 +51,11 @@ class Coordinates:
         flat = spread <= 1e-12
         scale = np.where(flat, 1.0, spread) * unit
         if response is None:
-            return cls(centre, scale, 0.0, 1.0, intercept)
+            return cls(centre, scale, 0.0, 1.0, intercept, flat)
         level = float(response.mean()) if intercept else 0.0
         size = float(np.abs(response).max(initial=0.0)) or 1.0
         width = float(np.sqrt(np.mean(((response - level) / size) ** 2)))
-        return cls(centre, scale, level, width * size if width > 1e-14 else size, intercept)
+        return cls(centre, scale, level, width * size if width > 1e-14 else size, intercept, flat)
 
     def design(self, x: Floats, sign: float = 1.0) -> Floats:
         """Feature-major standardised design, intercept first, shape (p, n)."""
@@ -65,6 +66,7 @@ class Coordinates:
         for start in range(0, x.shape[0], _ROWS):
             stop = min(start + _ROWS, x.shape[0])
             np.multiply((x[start:stop] - self.centre).T, factor[:, None], out=out[lead:, start:stop])
+        out[lead:][self.flat] = 0.0  # what centring a constant leaves is rounding
         return out
 
     def response(self, y: Floats) -> Floats:

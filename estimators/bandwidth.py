@@ -1,17 +1,19 @@
 r"""Bandwidth of the smoothed check loss under noise.
 
 A fourth-order kernel (logistic, its h^2 term removed) moves the mean score by ``0.81 h^4 f'''``, at most
-``B(h) = 0.45 (h / sigma)^4`` for normal errors of standard deviation sigma. With k(x) the kernel's Fourier transform and
-``1/(2.5 s)`` the density of the released residual (standard deviation s) near 0, Parseval gives the variances per record
+``B(h) = 0.45 (h / sigma)^4`` for normal errors of standard deviation sigma. With k(x) the kernel's Fourier
+transform and ``1/(2.5 s)`` the density of the released residual (standard deviation s) near 0, Parseval gives
+the variances per record
 
     score  I0 / (2.5 s),  I0 = (1/2 pi) int |G(-w^2) - 1|^2 k(hw)^2 w^-2 dw      (added by the correction)
     bend   I2 / (2.5 s),  I2 = (1/2 pi) int |G(-w^2)|^2 k(hw)^2 dw               (of the corrected curvature)
 
-A vanishing h leaves the risk rugged: the curvature's noise, 2.4 times larger in slope directions (heavy tails), is held
-against the expected curvature ``0.4 / sigma`` times the share of signal in the columns. Where G is bounded (zero-inflated
-noise), h within [sigma n^(-2/5), 0.45 sigma] is the smallest with noise below a tenth, but no more than keeps B below a
-quarter of the score's standard error, unless the noise would then exceed a third. Where G is unbounded (Laplace noise
-without zero inflation), h minimises ``B^2 + I0 / (2.5 s n)``, and is widened until the noise is below a third.
+A vanishing h leaves the risk rugged: the curvature's noise, 2.4 times larger in slope directions (heavy
+tails), is held against the expected curvature ``0.4 / sigma`` times the share of signal in the columns. Where
+G is bounded (zero-inflated noise), h within [sigma n^(-2/5), 0.45 sigma] is the smallest with noise below a
+tenth, but no more than keeps B below a quarter of the score's standard error, unless the noise would then
+exceed a third. Where G is unbounded (Laplace noise without zero inflation), h minimises
+``B^2 + I0 / (2.5 s n)``, and is widened until the noise is below a third.
 """
 
 from __future__ import annotations

@@ -68,11 +68,12 @@ def read_columns_and_response(estimator: Any, X: Any, y: Any, *, label: bool) ->
     _precheck("y", y, 1)
     try:
         array, response = validate_data(estimator, X, y, dtype=np.float64, y_numeric=not label)
+        if not label:
+            response = np.asarray(response, np.float64)
     except (ValueError, TypeError) as error:
         raise _without_values("X and y", error) from None
     _check_size("X", array)
     if not label:
-        response = np.asarray(response, np.float64)
         _check_size("y", response)
     return np.asarray(array, np.float64), response
 
@@ -127,5 +128,6 @@ def _without_values(name: str, error: Exception) -> Exception:
 def _check_size(name: str, array: Floats) -> None:
     if array.size and max(array.max(), -array.min()) > LARGEST:
         raise ValueError(
-            f"{name} must hold numbers of absolute value <= {LARGEST:g}. Rescale the column, and its noise, first."
+            f"{name} must hold numbers of absolute value <= {LARGEST:g}. "
+            "Rescale the column, and its noise, first."
         )

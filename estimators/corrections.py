@@ -8,7 +8,7 @@ With ``X2 = X1 + S``, ``S ~ SL(delta0 Sigma)`` drawn by the analyst (Lu, Chen & 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,7 +39,7 @@ class Term:
     design: int
     factors: tuple[Factor, ...]
 
-    def symbol(self, q: Sequence[float], orders: Sequence[int]) -> Symbol:
+    def symbol(self, q: Iterable[float], orders: Sequence[int]) -> Symbol:
         """Symbol of the derivative of the given order in each q, weight included."""
         total = Symbol((self.weight,))
         for factor, value, nu in zip(self.factors, q, orders, strict=True):

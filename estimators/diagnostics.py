@@ -1,8 +1,9 @@
 r"""Is the sample large enough for this noise? What to tell the user, with the n that would be.
 
-Along the weakest direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation c; it is
-safely positive when it exceeds three of its standard errors, which needs ``n = (3 c / v'Hv)^2`` records. The expected
-``v'Hv`` is taken from the naive curvature times the share of the columns' variance that is not noise.
+Along the weakest direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation
+c; it is safely positive when it exceeds three of its standard errors, which needs ``n = (3 c / v'Hv)^2``
+records. The expected ``v'Hv`` is taken from the naive curvature times the share of the columns' variance that
+is not noise.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
         bend = direction @ (high - low) / 2e-4
         total, square = total + float(bend.sum()), square + float(bend @ bend)
     spread = max(square / risk.n - (total / risk.n) ** 2, 0.0)
-    gram = np.mean((direction @ naive.designs[0].matrix) ** 2)
+    gram = float(np.mean((direction @ naive.designs[0].matrix) ** 2))
     noise = float(risk.variances.sum(axis=0) @ direction**2)
     share = min(max((gram - noise) / max(gram, 1e-300), 0.02), 1.0)
     curvature = max(float(direction @ flat @ direction) * share, 1e-300)
@@ -143,8 +144,8 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
     if lost.any():
         listed = ", ".join(name for name, gone in zip(names, lost, strict=True) if gone)
         warnings.warn(
-            f"{int(lost.sum())} coefficients are not identified by {risk.n:,} records ({listed[:200]}): columns are "
-            "constant, collinear or more than the records. Their standard errors are infinite; drop columns.",
+            f"{int(lost.sum())} coefficients are not identified by {risk.n:,} records ({listed[:200]}): "
+            "columns are constant, collinear or more than the records. Their standard errors are infinite.",
             RankDeficiencyWarning,
             stacklevel=5,
         )

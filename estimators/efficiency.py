@@ -1,8 +1,9 @@
 r"""What privacy cost, from the release alone.
 
-The raw-data fit would have covariance ``V^-1 A_oracle V^-1 / n``. Its V is the expectation of the corrected Hessian, and
-``A_oracle`` follows from V (logistic: information equality ``A_oracle = V``; least squares: ``sigma^2 V`` with the
-corrected residual variance; quantiles: ``tau (1 - tau) E xx'`` with the corrected Gram matrix).
+The raw-data fit would have covariance ``V^-1 A_oracle V^-1 / n``. Its V is the expectation of the corrected
+Hessian, and ``A_oracle`` follows from V (logistic: information equality ``A_oracle = V``; least squares:
+``sigma^2 V`` with the corrected residual variance; quantiles: ``tau (1 - tau) E xx'`` with the corrected Gram
+matrix).
 """
 
 from __future__ import annotations

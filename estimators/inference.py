@@ -1,8 +1,8 @@
 r"""Sandwich inference: ``sqrt(n) (theta^ - theta) -> N(0, V^-1 A V^-1)``.
 
-V is the corrected Hessian (terms through the noise scale included), A the covariance of the corrected scores over
-records; both see only the release. Where the fit is not an interior minimum with positive curvature, or a direction is
-not identified, the standard error is infinite: no finite number would be true.
+V is the corrected Hessian (terms through the noise scale included), A the covariance of the corrected scores
+over records; both see only the release. Where the fit is not an interior minimum with positive curvature, or
+a direction is not identified, the standard error is infinite: no finite number would be true.
 """
 
 from __future__ import annotations

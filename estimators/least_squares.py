@@ -13,7 +13,9 @@ Floats = NDArray[np.float64]
 
 
 def least_squares(risk: Risk, floor: float) -> tuple[Floats, bool]:
-    """Minimise the quadratic risk; eigenvalues below ``floor * largest`` are lifted (0: dropped, minimum norm).
+    """Minimise the quadratic risk; eigenvalues below ``floor * largest`` are lifted.
+
+    With floor 0 they are dropped instead: the minimiser of least norm.
 
     Returns
     -------

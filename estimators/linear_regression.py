@@ -1,7 +1,7 @@
 r"""Least squares on released columns and a released response: ``(Gram - Sigma) b = X'y / n``.
 
-The squared loss sees only the noise's covariance, so every additive law is exact, the Gaussian included. In a small
-sample ``Gram - Sigma`` may lose positive definiteness; it is then projected, and the fit says so.
+The squared loss sees only the noise's covariance, so every additive law is exact, the Gaussian included. In a
+small sample ``Gram - Sigma`` may lose positive definiteness; it is then projected, and the fit says so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     correction : {"exact", "dr", "sdr", "sl", "naive"}
     fit_intercept : bool
     bound : float or array_like of shape (d,), optional
-        Largest absolute value of each coefficient. Default: 10 in released standard deviations, none without noise.
+        Largest absolute value of each coefficient. Default: 10 in released standard deviations, none without
+        noise.
     alpha : float
         Ridge ``alpha |coef|^2 / 2`` added to half the mean squared residual.
     stabilize : None, "auto" or float

@@ -1,7 +1,7 @@
 r"""Logistic regression on released columns and randomised labels.
 
-Loss ``log(1 + e^u) - y u``: affine in y, so a label flipped with known probability is corrected by the unbiased label
-``y* = (y~ - (1 - p)) / (2 p - 1)``; the columns' noise acts on ``log(1 + e^u)`` alone.
+Loss ``log(1 + e^u) - y u``: affine in y, so a label flipped with known probability is corrected by the
+unbiased label ``y* = (y~ - (1 - p)) / (2 p - 1)``; the columns' noise acts on ``log(1 + e^u)`` alone.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         How to correct; the middle three draw a second noise for a zero-inflated law.
     fit_intercept : bool
     bound : float or array_like of shape (d,), optional
-        Largest absolute value of each coefficient. Default: 10 per released standard deviation (30 without noise).
+        Largest absolute value of each coefficient. Default: 10 per released standard deviation (30 without
+        noise).
     alpha : float
         Ridge ``alpha |coef|^2 / 2`` added to the mean loss.
     stabilize : None, "auto" or float
-        Ridge scaled to the noise, for small samples: never, where the corrected curvature is not safely positive,
-        or always with this strength.
+        Ridge scaled to the noise, for small samples: never, where the corrected curvature is not safely
+        positive, or always with this strength.
     random_state : int, Generator or None
         For the second noise of "dr", "sdr" and "sl".
 
@@ -64,7 +65,8 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
 
     References
     ----------
-    Lu, Chen & Qiu (zero-inflated noise, corrections); docs/mathematics.md (exact correction, generalised Laplace).
+    Lu, Chen & Qiu (zero-inflated noise, corrections); docs/mathematics.md (exact correction, generalised
+    Laplace).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Means of released columns: the noise has mean zero, a flipped binary label is corrected by its unbiased label.
+r"""Means of released columns: the noise has mean zero, so they need no correction.
 
 ``mean(x~) -> E x`` with covariance ``Cov(x~) / n``; the raw-data covariance is ``(Cov(x~) - Sigma) / n``.
 """

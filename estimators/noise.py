@@ -1,7 +1,7 @@
 """Which columns of a fit are noised, by how much, and in which independent parts.
 
-`resolve_noise` turns the ``noise=`` argument (a law for every column of X, or laws keyed by column) into a `NoiseModel`
-over the coordinates ``(x_1, ..., x_d, response)``; columns that are not named have no noise.
+`resolve_noise` turns the ``noise=`` argument (a law for every column of X, or laws keyed by column) into a
+`NoiseModel` over the coordinates ``(x_1, ..., x_d, response)``; columns that are not named have no noise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 r"""From a noise law to its inverse operator: one registered function per law.
 
-A law over some columns gives `Part` objects: a symbol `Factor` and the noise variance of each column, so that the index
-``u = a'x`` has ``q = (1/2) sum_j a_j^2 variance_j`` and the corrected loss is ``G(D^2; q) f``. New laws register here.
+A law over some columns gives `Part` objects: a symbol `Factor` and the noise variance of each column, so that
+the index ``u = a'x`` has ``q = (1/2) sum_j a_j^2 variance_j`` and the corrected loss is ``G(D^2; q) f``. New
+laws register here.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ def keep_probability(law: Law) -> float:
     0.7311
     """
     raise TypeError(
-        f"noise of a class label must be RandomizedResponse, got {type(law).__name__}. Numbers added to a label "
-        "make it no label; release it with RandomizedResponse(epsilon)."
+        f"noise of a class label must be RandomizedResponse, got {type(law).__name__}. Numbers added "
+        "to a label make it no label; release it with RandomizedResponse(epsilon)."
     )
 
 
@@ -116,7 +117,8 @@ def keep_probability(law: Law) -> float:
 def _(law: RandomizedResponse) -> float:
     if law.categories != 2:
         raise ValueError(
-            f"categories must be 2 for a binary model, got {law.categories}. Merge classes before the release."
+            f"categories must be 2 for a binary model, got {law.categories}. "
+            "Merge classes before the release."
         )
     keep = float(law.keep_probability)
     if keep <= 0.5:

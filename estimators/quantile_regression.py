@@ -1,8 +1,9 @@
 r"""Quantile regression on released columns and a released response.
 
-The check loss is smoothed by ``h Logistic``; that is a rescaled logistic loss, so each exact inverse applies to it and
-gradient, Hessian and sandwich are analytic. Under zero-inflated noise (or none) h vanishes like n^(-2/5); under
-polynomial inverses `bandwidth` balances noise against bias. Without noise the vertex solution is found exactly.
+The check loss is smoothed by ``h Logistic``; that is a rescaled logistic loss, so each exact inverse applies
+to it and gradient, Hessian and sandwich are analytic. Under zero-inflated noise (or none) h vanishes like
+n^(-2/5); under polynomial inverses `bandwidth` balances noise against bias. Without noise the vertex solution
+is found exactly.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 r"""Search of a corrected check risk: bandwidths from wide to narrow, Newton at each.
 
-A wide bandwidth makes the risk smooth and nearly quadratic; each minimum starts the next, narrower one. Without noise
-the last step is exact: far records keep their sign and enter as one linear term, the near ones as a small linear
-programme (Portnoy & Koenker 1997).
+A wide bandwidth makes the risk smooth and nearly quadratic; each minimum starts the next, narrower one.
+Without noise the last step is exact: far records keep their sign and enter as one linear term, the near ones
+as a small linear programme (Portnoy & Koenker 1997).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +98,11 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     'vertex'
     """
     from scipy.optimize import linprog
+    from scipy.sparse import csr_array, eye_array, hstack
 
     design = risk.designs[0]
     residual = design.index(theta)
-    offset = design.offset if design.offset is not None else np.zeros(risk.n)
+    offset = np.zeros(risk.n) if design.offset is None else design.offset
     order = np.argsort(np.abs(residual), kind="stable")
     count = min(risk.n, 50 * risk.size + 100)
     while count <= min(risk.n, 4000):
@@ -114,10 +116,11 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
                 np.full(count, 1.0 - quantile),
             ]
         )
-        equality = np.hstack([matrix.T, -np.eye(count), np.eye(count)])
+        unit: Any = eye_array(count)
+        equality: Any = hstack([csr_array(matrix.T), -unit, unit])  # sparse: 2 count + p columns, few entries
         limits = [(-b, b) if np.isfinite(b) else (None, None) for b in bound] + [(0, None)] * (2 * count)
         answer = linprog(cost, A_eq=equality, b_eq=-offset[near], bounds=limits, method="highs-ds")
-        if answer.status == 0:
+        if answer.status == 0 and answer.x is not None:
             found = np.asarray(answer.x[: risk.size], float)
             moved = design.index(found)[far]
             if not np.any(np.sign(moved) * np.sign(residual[far]) < 0):

@@ -1,7 +1,8 @@
 r"""Common base of the regressions: one index ``u = b_0 + x'b``, a corrected risk, a sandwich.
 
-A subclass says how the response enters (`_read_response`), which loss (`_loss`), how to search (`_search`) and what
-the raw-data score covariance is (`_oracle_scores`); validation, solver, warnings and inference are written once.
+A subclass says how the response enters (`_read_response`), which loss (`_loss`), how to search (`_search`)
+and what the raw-data score covariance is (`_oracle_scores`); validation, solver, warnings and inference are
+written once.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         }
         self.diagnostics_ = found | self._extra_diagnostics(problem)
 
-    # what a subclass says --------------------------------------------------------------------------------------
+    # what a subclass says ---------------------------------------------------------------------------
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
         return np.asarray(y, float)

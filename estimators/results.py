@@ -152,12 +152,13 @@ class ResultsMixin:
         ]
         if found.get("bandwidth") is not None:
             notes.append(
-                f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the target is "
-                "the quantile of the response plus a logistic error of that scale."
+                f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the "
+                "target is the quantile of the response plus a logistic error of that scale."
             )
         if found.get("stabilised"):
             notes.append(
-                "Stabilised by a ridge scaled to the noise: estimates shrink, intervals are conditional on it."
+                "Stabilised by a ridge scaled to the noise: estimates shrink, "
+                "intervals are conditional on it."
             )
         elif found.get("penalised"):
             notes.append("Penalised fit: intervals are conditional on the penalty.")

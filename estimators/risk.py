@@ -1,10 +1,12 @@
 r"""Empirical corrected risk of an index loss, with analytic gradient and Hessian.
 
-For records with design row x_i, index ``u_i = x_i'theta + o_i`` and noise parts with ``q_p = (theta'V_p theta + c_p)/2``
-(V_p diagonal), terms ``f~(u, q) = sum w G(D^2; q) f``, ``g_p = V_p theta``:
+For records with design row x_i, index ``u_i = x_i'theta + o_i`` and noise parts with
+``q_p = (theta'V_p theta + c_p)/2`` (V_p diagonal), terms ``f~(u, q) = sum w G(D^2; q) f``,
+``g_p = V_p theta``:
 
     score_i   = (f~' - c y_i) x_i + sum_p f~_{q_p} g_p
-    Hessian_i = f~'' x x' + sum_p f~'_{q_p} (x g_p' + g_p x') + sum_pr f~_{q_p q_r} g_p g_r' + sum_p f~_{q_p} V_p
+    Hessian_i = f~'' x x' + sum_p f~'_{q_p} (x g_p' + g_p x') + sum_pr f~_{q_p q_r} g_p g_r'
+                + sum_p f~_{q_p} V_p
 
 Designs are stored feature-major, shape (p, n), and passed over in blocks that fit in cache.
 """
@@ -175,7 +177,7 @@ class Risk:
         return total / self.n + 0.5 * float(self.penalty @ theta**2), gradient, (hessian + hessian.T) / 2
 
     def score_blocks(self, theta: Floats) -> Iterator[Floats]:
-        """Yield corrected scores (terms summed within a record, penalty left out) in blocks of shape (p, m)."""
+        """Yield corrected scores (terms summed within a record, no penalty) in blocks of shape (p, m)."""
         plan = self._plan(theta, 1, False)
         for chosen in self._slices():
             labels = None if self.labels is None else self.labels[chosen]
@@ -196,7 +198,7 @@ class Risk:
         return np.concatenate(list(self.score_blocks(theta)), axis=1)
 
     def score_covariance(self, theta: Floats) -> Floats:
-        """Covariance matrix of the corrected score over records (the middle of the sandwich), shape (p, p)."""
+        """Covariance of the corrected score over records (the middle of the sandwich), shape (p, p)."""
         outer, total = np.zeros((self.size, self.size)), np.zeros(self.size)
         for block in self.score_blocks(theta):
             outer += block @ block.T

@@ -1,8 +1,9 @@
 r"""Minimiser for corrected risks: projected trust-region Newton in a box.
 
-A corrected risk is a difference of convex functions: in finite samples it may bend downwards or have no minimum away from
-the truth. The consistent root is the interior minimum near the naive and one-step fits, so those start the search; every
-iterate stays in the box, and the answer says whether it is an interior minimum with positive curvature.
+A corrected risk is a difference of convex functions: in finite samples it may bend downwards or have no
+minimum away from the truth. The consistent root is the interior minimum near the naive and one-step fits, so
+those start the search; every iterate stays in the box, and the answer says whether it is an interior minimum
+with positive curvature.
 """
 
 from __future__ import annotations

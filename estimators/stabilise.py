@@ -1,9 +1,10 @@
 r"""A vanishing ridge that keeps small, noisy samples usable as point estimates.
 
-The corrected curvature carries sampling noise of order ``lambda_j^2 sqrt(d/n)`` along coordinate j (lambda_j: noise standard
-deviation). The penalty ``(kappa/2) sqrt(d/n) sum_j lambda_j^2 b_j^2`` lifts it above that noise; it depends on the law and n
-only, not on the data, and vanishes with n. Intervals of a penalised fit are conditional on the penalty. The strengths
-(.25 logistic, 1.5 least squares, .25 quantiles), the margin and the escalation were chosen by simulation (tests).
+The corrected curvature carries sampling noise of order ``lambda_j^2 sqrt(d/n)`` along coordinate j (lambda_j:
+noise standard deviation). The penalty ``(kappa/2) sqrt(d/n) sum_j lambda_j^2 b_j^2`` lifts it above that
+noise; it depends on the law and n only, not on the data, and vanishes with n. Intervals of a penalised fit
+are conditional on the penalty. The strengths (.25 logistic, 1.5 least squares, .25 quantiles), the margin and
+the escalation were chosen by simulation (tests).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 r"""Standard coordinates of a fit: columns centred and scaled by the released ones.
 
-``x = m + d z`` and ``y = m_y + d_y v`` turn ``y = b_0 + x'b`` into ``v = t_0 + z't`` with ``b_j = d_y t_j / d_j`` and
-``b_0 = m_y + d_y t_0 - m'b``: a linear map, applied to estimates and covariances alike.
+``x = m + d z`` and ``y = m_y + d_y v`` turn ``y = b_0 + x'b`` into ``v = t_0 + z't`` with
+``b_j = d_y t_j / d_j`` and ``b_0 = m_y + d_y t_0 - m'b``: a linear map, applied to estimates and covariances
+alike.
 """
 
 from __future__ import annotations

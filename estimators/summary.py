@@ -40,7 +40,8 @@ def coefficient_table(
     tail = (1.0 - level) / 2.0
     width = max(16, *(len(name) for name in names)) if names else 16
     lines = [
-        f"{'':<{width}}{'coef':>10} {'std err':>10} {'z':>9} {'P>|z|':>8} {f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
+        f"{'':<{width}}{'coef':>10} {'std err':>10} {'z':>9} {'P>|z|':>8} "
+        f"{f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
     ]
     for j, name in enumerate(names):
         lines.append(

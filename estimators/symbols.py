@@ -1,11 +1,12 @@
 r"""Symbols of inverse noise operators, as functions of z = D^2 (D: derivative in the index).
 
-A noise part of index variance ``s^2 = 2 q`` has characteristic function ``1 / G(D^2)`` on the index, and ``G(D^2) f``
-is the corrected loss. Every ``G`` here, and its derivatives in ``q``, has the form
+A noise part of index variance ``s^2 = 2 q`` has characteristic function ``1 / G(D^2)`` on the index, and
+``G(D^2) f`` is the corrected loss. Every ``G`` here, and its derivatives in ``q``, has the form
 
     N(z) exp(-h z) / prod_j (1 - b_j^2 z)^{m_j},      N a polynomial,
 
-so products (independent parts) stay in the family. Sources: Lu, Chen & Qiu (zero-inflated Laplace); docs/mathematics.md.
+so products (independent parts) stay in the family. Sources: Lu, Chen & Qiu (zero-inflated Laplace);
+docs/mathematics.md.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Symbol:
         return max(nonzero, default=0)
 
     def at(self, z: float) -> float:
-        """Return the number ``G(z)``: the factor on an eigenfunction of D^2 (e^u: z = 1, sin wu: z = -w^2)."""
+        """Return ``G(z)``: the factor on an eigenfunction of D^2 (e^u: z = 1, sin wu: z = -w^2)."""
         value = float(np.polynomial.polynomial.polyval(z, self.numerator)) * math.exp(-self.heat * z)
         for b2, power in self.poles:
             value /= (1.0 - b2 * z) ** power

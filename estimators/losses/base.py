@@ -1,7 +1,8 @@
-r"""Index losses: functions ``f(u)`` of one index ``u = a'x``, and what an inverse noise operator makes of them.
+r"""Index losses: functions ``f(u)`` of one index ``u = a'x``, and inverse noise operators on them.
 
-``apply(u, G, order)`` returns ``G(D^2) D^order f`` at u. The default handles polynomial operators by derivatives; a loss
-with a better formula overrides `compile`. Exact corrections are unbiased: ``E[(G f)(u + noise)] = f(u)``.
+``apply(u, G, order)`` returns ``G(D^2) D^order f`` at u. The default handles polynomial operators by
+derivatives; a loss with a better formula overrides `compile`. Exact corrections are unbiased:
+``E[(G f)(u + noise)] = f(u)``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class IndexLoss(ABC):
     --------
     >>> from privfit.estimators.losses import SquaredLoss
     >>> SquaredLoss().zil_correction([3.0], s=2.0, delta0=0.25)
-    array([3.])
+    array([1.5])
     """
 
     kinks: tuple[float, ...] = ()
@@ -138,20 +139,20 @@ class IndexLoss(ABC):
         """
         if s2 >= self.max_variance:
             raise ValueError(
-                f"s^2 must be < {self.max_variance:g} for {type(self).__name__} (the corrected loss has no finite "
-                f"variance otherwise), got {s2:g}. Bound the coefficients or release with less noise."
+                f"s^2 must be < {self.max_variance:g} for {type(self).__name__} (the corrected loss "
+                f"has no finite variance otherwise), got {s2:g}. Bound the coefficients, or add less noise."
             )
 
     def _require_polynomial(self, symbol: Symbol) -> None:
         name = type(self).__name__
         if symbol.heat:
             raise CapabilityError(
-                f"{name} has no exact inverse under Gaussian noise: missing is the inverse heat flow exp(-q D^2). "
-                "Release with SymmetricLaplace(scale, shape=...) (an exact polynomial inverse, and less noise at "
+                f"{name} has no exact inverse under Gaussian noise: missing is the inverse heat flow "
+                "exp(-q D^2). Release with SymmetricLaplace(scale, shape=...) (exact, and less noise at "
                 "small delta), or ask for correction='naive'."
             )
         if symbol.poles:
             raise CapabilityError(
-                f"{name} has no exact inverse under zero-inflated Laplace noise: missing is its Laplace average "
-                "(1 - b^2 D^2)^-1 f''. Use correction='dr', or release with SymmetricLaplace."
+                f"{name} has no exact inverse under zero-inflated Laplace noise: missing is its Laplace "
+                "average (1 - b^2 D^2)^-1 f''. Use correction='dr', or release with SymmetricLaplace."
             )

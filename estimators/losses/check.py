@@ -1,8 +1,9 @@
 r"""Check loss ``rho_tau(r) = r (tau - 1[r < 0])`` and its convolution with a logistic kernel.
 
-Smoothing with bandwidth h: ``rho_h(r) = tau r + h log(1 + e^{-r/h})``, a rescaled logistic loss, so every exact inverse
-that the logistic loss has applies to it. It is minimised in expectation by the quantile of ``r + h Logistic``: a bias of
-order h^2 (Wang, Stefanski & Zhu 2012 smooth the same kink for normal and Laplace errors).
+Smoothing with bandwidth h: ``rho_h(r) = tau r + h log(1 + e^{-r/h})``, a rescaled logistic loss, so every
+exact inverse that the logistic loss has applies to it. It is minimised in expectation by the quantile of
+``r + h Logistic``: a bias of order h^2 (Wang, Stefanski & Zhu 2012 smooth the same kink for normal and
+Laplace errors).
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class SmoothedCheckLoss(IndexLoss):
     bandwidth : float
         h > 0, in units of r.
     order : {2, 4}
-        Order of the bias in h. 2: the logistic kernel itself (a convex loss). 4: ``(1 - (pi h)^2 D^2 / 6)`` applied to
-        it, which removes the h^2 term (the logistic variance is ``(pi h)^2 / 3``).
+        Order of the bias in h. 2: the logistic kernel itself (a convex loss). 4: ``(1 - (pi h)^2 D^2 / 6)``
+        applied to it, which removes the h^2 term (the logistic variance is ``(pi h)^2 / 3``).
 
     Examples
     --------

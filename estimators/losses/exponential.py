@@ -1,4 +1,4 @@
-"""Exponential loss ``f(u) = e^u`` (the rate of a Poisson model): an eigenfunction, ``G(D^2) e^u = G(1) e^u``."""
+"""Exponential loss ``f(u) = e^u`` (the rate of a Poisson model): ``G(D^2) e^u = G(1) e^u``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ExponentialLoss(IndexLoss):
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
-        return np.exp(np.asarray(u, float))
+        return np.asarray(np.exp(np.asarray(u, float)), float)
 
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`: one factor per request."""

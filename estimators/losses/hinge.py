@@ -26,4 +26,6 @@ class HingeLoss(PiecewiseLoss):
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         r = np.asarray(u, float)
-        return (np.maximum(0.0, 1.0 - r), -1.0 * (r < 1.0))[order] if order < 2 else np.zeros_like(r)
+        return np.asarray(
+            (np.maximum(0.0, 1.0 - r), -1.0 * (r < 1.0))[order] if order < 2 else 0.0 * r, np.float64
+        )

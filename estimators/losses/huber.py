@@ -1,4 +1,4 @@
-"""Huber loss: ``u^2 / 2`` for ``|u| <= h``, ``h |u| - h^2 / 2`` beyond; ``f''`` is a step up and a step down."""
+"""Huber loss: ``u^2 / 2`` for ``|u| <= h``, ``h |u| - h^2 / 2`` beyond: ``f''`` is two steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HuberLoss(PiecewiseLoss):
         """See `IndexLoss.derivative`."""
         r, h = np.asarray(u, float), self.threshold
         if order == 0:
-            return np.where(np.abs(r) <= h, r * r / 2, h * np.abs(r) - h * h / 2)
+            return np.asarray(np.where(np.abs(r) <= h, r * r / 2, h * np.abs(r) - h * h / 2), np.float64)
         if order == 1:
-            return np.clip(r, -h, h)
-        return 1.0 * (np.abs(r) <= h) if order == 2 else np.zeros_like(r)
+            return np.asarray(np.clip(r, -h, h), np.float64)
+        return np.asarray(np.abs(r) <= h if order == 2 else 0.0 * r, np.float64)

@@ -35,4 +35,4 @@ class IndicatorLoss(PiecewiseLoss):
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         r = np.asarray(u, float)
-        return 1.0 * ((r >= self.lower) & (r <= self.upper)) if order == 0 else np.zeros_like(r)
+        return np.asarray((r >= self.lower) & (r <= self.upper) if order == 0 else 0.0 * r, np.float64)

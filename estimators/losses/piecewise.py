@@ -1,6 +1,7 @@
 r"""Piecewise losses: ``f'' = sum`` of point masses and steps at kinks, so Laplace averages are closed forms.
 
-With ``R = (1 - b^2 D^2)^{-1}`` (average over Laplace(b)), ``R^j delta`` is the density of a sum of j Laplace(b):
+With ``R = (1 - b^2 D^2)^{-1}`` (average over Laplace(b)), ``R^j delta`` is the density of a sum of j
+Laplace(b):
 
     g_j(u) = (1/b) e^{-t} sum_{i<j} (j-1+i)! / (i! (j-1)! (j-1-i)!) t^{j-1-i} / 2^{j+i},    t = |u| / b.
 
@@ -27,17 +28,17 @@ __all__ = ["PiecewiseLoss", "laplace_sum_derivative"]
 def _radial_polynomial(j: int, m: int) -> tuple[float, ...]:
     """Coefficients P with ``d^m/dt^m [P_j(t) e^-t] = P(t) e^-t``; m = -1 is the upper tail."""
     fact = math.factorial
-    base = np.zeros(j)
+    base: Floats = np.zeros(j)
     for i in range(j):
         base[j - 1 - i] = fact(j - 1 + i) / (fact(i) * fact(j - 1) * fact(j - 1 - i)) / 2.0 ** (j + i)
     if m < 0:
         total, term = base.copy(), base
         while term.size > 1:
-            term = poly.polyder(term)
+            term = np.asarray(poly.polyder(term), np.float64)
             total[: term.size] += term
         return tuple(total.tolist())
     for _ in range(m):
-        base = poly.polysub(np.append(poly.polyder(base), 0.0), base)
+        base = np.asarray(poly.polysub(poly.polyder(base), base), np.float64)
     return tuple(base.tolist())
 
 
@@ -105,9 +106,9 @@ class PiecewiseLoss(IndexLoss):
 
     def _refuse(self) -> None:
         raise CapabilityError(
-            f"{type(self).__name__} has a kink, and the exact inverse of this noise needs its second derivative, a "
-            "point mass: missing is a smoothed version of the loss. Use a bandwidth (SmoothedCheckLoss for "
-            "quantiles), release with ZeroInflatedLaplace(delta0 > 0), or ask for correction='naive'."
+            f"{type(self).__name__} has a kink, and the exact inverse of this noise needs its second "
+            "derivative, a point mass: missing is a smoothed version of the loss. Use SmoothedCheckLoss, "
+            "release with ZeroInflatedLaplace(delta0 > 0), or ask for correction='naive'."
         )
 
     def _evaluate(

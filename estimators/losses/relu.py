@@ -26,4 +26,4 @@ class ReluLoss(PiecewiseLoss):
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         r = np.asarray(u, float)
-        return (np.maximum(0.0, r), 1.0 * (r > 0.0))[order] if order < 2 else np.zeros_like(r)
+        return np.asarray((np.maximum(0.0, r), r > 0.0)[order] if order < 2 else 0.0 * r, np.float64)

@@ -1,9 +1,10 @@
 r"""Tables of ``G(D^2) D^e f''`` for the logistic bell ``f'' = p (1 - p)`` and rational symbols G.
 
-The bell has Fourier transform ``pi omega / sinh(pi omega)`` and decays like ``e^{-|u|}``: with spacing 0.2 the
-spectrum ends at 1e-20, and a periodic grid of half-width ``40 max(1, b)`` wraps round below 1e-16. Between nodes,
-Hermite polynomials with exact derivatives: cubic at spacing 0.025 (error ``0.025^4/384 max|h^(4)|``) for narrow b,
-quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both about 1e-9.
+The bell has Fourier transform ``pi omega / sinh(pi omega)`` and decays like ``e^{-|u|}``: with spacing 0.2
+the spectrum ends at 1e-20, and a periodic grid of half-width ``40 max(1, b)`` wraps round below 1e-16.
+Between nodes, Hermite polynomials with exact derivatives: cubic at spacing 0.025 (error
+``0.025^4/384 max|h^(4)|``) for narrow b, quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both
+about 1e-9.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NARROW = 4.0
 _HALF_WIDTH = 40.0
 _MAX_NODES = 1 << 21
 
-# Polynomial of a cell in x in [0, 1] (row m: coefficient of x^m) from the jets at its two ends, scaled by the spacing.
+# Cell polynomials in x in [0, 1] (row m: coefficient of x^m) from the scaled jets at the cell's two ends.
 _CUBIC = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [-3, -2, 3, -1], [2, 1, -2, 1]], float)
 _QUINTIC = np.array(
     [
@@ -61,14 +62,14 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     nodes = 1 << math.ceil(math.log2(2.0 * _HALF_WIDTH * max(1.0, widest) / spacing))
     if nodes > _MAX_NODES:
         raise ValueError(
-            f"the noise in the index must be at most {_MAX_NODES * spacing / 2 / _HALF_WIDTH:.0f} bandwidths, "
-            f"got {widest:.3g}. Use a larger bandwidth."
+            "the noise in the index must be at most "
+            f"{_MAX_NODES * spacing / 2 / _HALF_WIDTH:.0f} bandwidths, got {widest:.3g}. Widen the bandwidth."
         )
     half = nodes * spacing / 2.0
-    omega = 2.0 * np.pi * np.fft.rfftfreq(nodes, spacing)
+    omega = np.asarray(2.0 * np.pi * np.fft.rfftfreq(nodes, spacing), np.float64)
     spectrum = _bell_spectrum(omega) / spacing
     spectrum[1::2] *= -1.0  # puts the bell in the middle of the grid: exp(-i omega half) = (-1)^k
-    z = -(omega**2)
+    z = np.asarray(-(omega**2), np.float64)
     degree = hermite.shape[0] - 1
     cells = np.empty((len(rows), nodes - 1, degree + 1))
     for place, (symbol, order) in enumerate(rows):

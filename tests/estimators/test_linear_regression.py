@@ -111,7 +111,7 @@ def test_estimate_approaches_the_clean_fit_as_noise_vanishes():
 
 
 def test_indefinite_gram_is_reported():
-    """n = 30 records under noise ten times the signal: no interior minimum, and the warning says how many are needed."""
+    """n = 30 records under noise ten times the signal: the warning says how many are needed."""
     rng = np.random.default_rng(5)
     x, y = linear_data(rng, 30, np.array([1.0, -1.0]))
     released = x + laplace_noise(rng, 30, 2, 5.0)

@@ -1,7 +1,7 @@
 """Logistic regression: unbiased under every law, better than its rivals, honest intervals.
 
-Simulations use plain numpy noise. Quick versions run with few repetitions; the slow ones repeat the settings of
-Lu, Chen & Qiu (truncated normal columns, delta0 = 0.2, beta = 1) with Monte Carlo errors stated.
+Simulations use plain numpy noise. Quick versions run with few repetitions; the slow ones repeat the settings
+of Lu, Chen & Qiu (truncated normal columns, delta0 = 0.2, beta = 1) with Monte Carlo errors stated.
 """
 
 import numpy as np
@@ -62,7 +62,7 @@ def test_without_noise_it_is_maximum_likelihood():
 
 
 def test_exact_is_unbiased_and_beats_doubly_random():
-    """12 runs, n = 5000, lambda = 1 (seeds 1000..1011): bias within 3 MC errors, variance at most half of DR's."""
+    """12 runs, n = 5000, lambda = 1 (seeds 1000..1011): unbiased, variance at most half of DR's."""
     found = estimates(12, 5000, 1.0, ("exact", "dr", "naive"))
     assert np.abs(z_scores(found["exact"][0])).max() < 3.7  # seven coefficients, 11 degrees of freedom
     assert found["dr"][0][:, 1:].var(axis=0).mean() > 2 * found["exact"][0][:, 1:].var(axis=0).mean()
@@ -108,7 +108,7 @@ def test_generalised_laplace_release():
 
 @pytest.mark.slow
 def test_generalised_laplace_release_full():
-    """24 runs (seeds 100..123): RMSE .303 (MC error about .02); coverage of 144 intervals within 93-99.5 %."""
+    """24 runs (seeds 100..123): RMSE .303 (MC error .02); coverage of 144 intervals 93-99.5 %."""
     runs = [shape4_error(seed, 200_000) for seed in range(100, 124)]
     errors = np.array([error for error, _ in runs])
     assert np.sqrt(np.mean(np.sum(errors**2, axis=1))) <= 0.35
@@ -180,7 +180,7 @@ def test_randomised_labels():
 
 
 def test_label_noise_alone_inflates_the_information_as_theory_says():
-    """No covariate noise: A = E (p - y*)^2 xx' with known variance of y*, so the factor is predicted exactly."""
+    """No covariate noise: A = E (p - y*)^2 xx' with known variance of y*, so the factor is known."""
     rng = np.random.default_rng(9)
     n, keep = 40_000, 0.8
     x, y = logistic_data(rng, n, np.array([1.0]))

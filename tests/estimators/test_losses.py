@@ -1,9 +1,10 @@
-"""Contract of every index loss: derivatives, and unbiasedness of the corrected loss by quadrature over the noise.
+"""Contract of every index loss: derivatives, and unbiasedness by quadrature over the noise.
 
-The reference never uses the correction's formula: the corrected loss is averaged over the noise's density and must give
-the raw loss back, ``E f~(u + Z) = f(u)``.
+The reference never uses the correction's formula: the corrected loss is averaged over the noise's density and
+must give the raw loss back, ``E f~(u + Z) = f(u)``.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -58,7 +59,7 @@ def laplace_mean(function, centre, b, kinks=()):
     edges = [-38.0, *cuts, 38.0]
     pieces = [
         quad(lambda t: function(centre + b * t) * math.exp(-abs(t)) / 2, lo, hi, epsabs=1e-12, limit=200)[0]
-        for lo, hi in zip(edges[:-1], edges[1:], strict=True)
+        for lo, hi in itertools.pairwise(edges)
     ]
     return sum(pieces)
 
@@ -88,7 +89,7 @@ def test_zero_inflated_correction_is_unbiased(loss, s, delta0):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_table_of_closed_form_terms(loss):
-    """The term to subtract, against its defining average; for a kink, against (1/delta0 - 1)(E f(u+bL) - f(u))."""
+    """The term to subtract, against its defining average (1/delta0 - 1)(E f(u+bL) - f(u))."""
     s, delta0 = 0.6, 0.2
     b, ratio = s * math.sqrt(delta0 / 2), (1 - delta0) / delta0
     for u in POINTS:
@@ -177,7 +178,7 @@ def test_derivatives_of_corrected_losses(loss, factor):
 @pytest.mark.parametrize("b2", [0.01, 0.5, 30.0, 4000.0])
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_logistic_resolvent_against_laplace_averages(b2, power):
-    """R^j f'' is the average of p(1-p) over a sum of j Laplace(b): Gauss-Legendre on a fine composite grid."""
+    """R^j f'' is the average of p(1-p) over a sum of j Laplace(b): composite Gauss-Legendre."""
     from scipy.special import expit
 
     b = math.sqrt(b2)
@@ -227,7 +228,7 @@ def test_capability_errors_name_the_way_out():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(ValueError, match="< 0.5 for ExponentialLoss"):
+    with pytest.raises(ValueError, match=r"< 0\.5 for ExponentialLoss"):
         ExponentialLoss().zil_correction(0.0, 0.8, 0.2)
     for bad in (0.0, 1.0, -0.1, math.nan):
         with pytest.raises(ValueError, match="quantile"):

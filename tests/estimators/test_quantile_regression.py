@@ -1,4 +1,4 @@
-"""Quantile regression: the exact vertex without noise, unbiased medians under zero-inflated noise, stated bandwidths."""
+"""Quantile regression: the exact vertex without noise, unbiased medians under noise, stated bandwidths."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_without_noise_the_minimiser_is_exact(tau, n):
 
 
 def test_without_noise_standard_errors():
-    """Against the asymptotic formula with the true density: sqrt(tau (1 - tau) / f(0)^2 / n) in standard units."""
+    """Against sqrt(tau (1 - tau) / f(0)^2 / n) with the true density, in standard units."""
     rng = np.random.default_rng(0)
     x, y = median_data(rng, 20_000, 2)
     model = QuantileRegression(0.5).fit(x, y)
@@ -135,10 +135,11 @@ def test_given_bandwidth_is_in_units_of_the_response():
 
 
 def test_curvature_and_sandwich_at_large_n():
-    """V against the known f(0) E x^2 and the slope of the mean unsmoothed score, A against that score's variance.
+    """V against the known f(0) E x^2, A against the variance of the unsmoothed score.
 
-    n = 400,000 (seed 7). The unsmoothed corrected score is the closed form tau - 1[r<0] + (k/2) sign(r) e^{-|r|/b} in
-    the index plus the part through b; its mean's difference quotient of step .1 has a standard error of about 3 %.
+    n = 400,000 (seed 7). The unsmoothed corrected score is the closed form tau - 1[r<0] + (k/2) sign(r)
+    e^{-|r|/b} in the index plus the part through b; its mean's difference quotient of step .1 has a standard
+    error of about 3 %.
     """
     rng = np.random.default_rng(7)
     n, scale, d0 = 400_000, 0.7, 0.3

@@ -97,7 +97,7 @@ def test_gaussian_noise_is_exact_for_the_squared_loss_only():
     ("law", "correction"), [("zil", "exact"), ("zil", "dr"), ("zil", "sdr"), ("zil", "sl")]
 )
 def test_corrections_agree_with_the_raw_risk_on_average(law, correction):
-    """400 x 2000 noise draws on fixed records: the corrected risk averages to the raw risk (4 standard errors)."""
+    """40 records x 20,000 noise draws: the corrected score averages to the raw score (4 standard errors)."""
     rng = np.random.default_rng(3)
     n, copies, theta = 40, 20_000, np.array([0.7, -0.4, 0.5])
     x = np.repeat(rng.normal(size=(3, n)), copies, axis=1)

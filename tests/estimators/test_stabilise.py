@@ -27,7 +27,7 @@ def rmse(n, reps, **options):
 
 
 def test_small_samples_beat_naive():
-    """n = 5000 and 20,000 at (4, 1e-5), 5 runs each: better than naive (2.34) where the plain fit runs away."""
+    """n = 5000 and 20,000 at (4, 1e-5), 5 runs each: better than naive (2.34); the plain fit runs away."""
     assert rmse(5000, 5, stabilize="auto") < 1.9
     assert rmse(20_000, 5, stabilize="auto") < 1.3
     assert rmse(5000, 3) > 5

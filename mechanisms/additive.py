@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,7 @@ class AdditiveLaw(Law):
     """Base of the laws that add noise; `scale` is one number, or one per coordinate."""
 
     scale: float | tuple[float, ...]
+    calibration_rtol: ClassVar[float] = 1e-9
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_scale(self.scale))

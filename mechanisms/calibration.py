@@ -1,8 +1,7 @@
 r"""The smallest noise of a kind that meets a target.
 
-The scales are size * relative scales with one unknown, size, found by `privfit.accounting.calibrate` on the
-curve of the law with the sampler's slack charged. The slack cannot be bought off with noise: a target needs
-delta > 2 eta, whatever the law.
+The scales are size * relative scales with one unknown, size, found by `privfit.accounting.calibrate` for the
+target tightened by the sampler's slack.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit.accounting.validation import check_array, check_choice
 from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.law import check_protect
+from privfit.mechanisms.slack import tighten
 
 if TYPE_CHECKING:
     from privfit.accounting import TradeOffCurve
@@ -61,7 +61,7 @@ def calibrate_scale(
     parameters: dict[str, Any],
 ) -> A:
     """Return the additive law with the smallest scales that meets a target (see `AdditiveLaw.calibrate`)."""
-    from privfit.accounting import Advantage, Budget, ErrorRates, calibrate, shifted
+    from privfit.accounting import calibrate
 
     relative = relative_to(domain, relative_scales)
     check_protect(protect)
@@ -71,20 +71,8 @@ def calibrate_scale(
         scale = tuple(size * relative) if vector else float(size * relative[0])
         return cls(scale=scale, **parameters)
 
-    slack = law(1.0).slack(domain)
-    if isinstance(target, Budget) and target.delta <= 2 * slack:
-        raise ValueError(
-            f"delta must be > {2 * slack:.3g} for {domain.dim} columns of floating-point noise, got "
-            f"{target.delta:g}: the sampler's numerical slack is part of delta, so it is never pure "
-            "epsilon-differential privacy. Raise delta."
-        )
-    charge = isinstance(target, (Budget, Advantage, ErrorRates))
-
-    def family(size: float) -> TradeOffCurve:
-        curve = law(size).tradeoff(domain, protect)
-        return shifted(curve, slack) if charge else curve
-
-    return law(calibrate(family, target))
+    wanted = tighten(target, law(1.0).slack(domain))
+    return law(calibrate(lambda size: law(size).tradeoff(domain, protect), wanted, rtol=cls.calibration_rtol))
 
 
 def best_shape(
@@ -108,7 +96,7 @@ def best_shape(
     size(1)
     for step in (-1, 1):
         k = start
-        while k + step >= 1 and size(k + step) < size(k):
+        while 1 <= k + step <= 1000 and size(k + step) < size(k):
             k += step
     return laws[min(laws, key=size)]
 

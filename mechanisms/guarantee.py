@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privfit.mechanisms.domains import as_domains
+from privfit.mechanisms.slack import charged_delta, charged_epsilon, charged_miss
 
 if TYPE_CHECKING:
     from privfit.accounting import TradeOffCurve
@@ -29,12 +30,10 @@ class Guarantee:
 
     Attributes
     ----------
-    record : TradeOffCurve
-        Neighbours that differ in a whole row.
-    attribute : TradeOffCurve
-        Neighbours that differ in one column of one row.
+    record_law, attribute_law : TradeOffCurve
+        Curves of the stated law for neighbours that differ in a whole row, or in one column of one row.
     slack : float
-        eta, already charged to both curves.
+        eta, the total variation per row between the sampler and the stated law.
     exact_fraction : float
         Probability that a row, or one of its parts, comes out without noise.
 
@@ -46,8 +45,8 @@ class Guarantee:
     (1.356, 0.926)
     """
 
-    record: TradeOffCurve
-    attribute: TradeOffCurve
+    record_law: TradeOffCurve
+    attribute_law: TradeOffCurve
     slack: float
     exact_fraction: float
 
@@ -60,25 +59,36 @@ class Guarantee:
         law : Law
         domain : Box, Ball, Categories or tuple of them
         """
-        from privfit.accounting import shifted
-
         parts = as_domains(domain)
         where = parts[0] if len(parts) == 1 else parts
-        slack = law.slack(where)
-        record = shifted(law.tradeoff(where, "record"), slack)
-        attribute = shifted(law.tradeoff(where, "attribute"), slack)
-        return cls(record, attribute, slack, law.exact_fraction)
+        curves = (law.tradeoff(where, "record"), law.tradeoff(where, "attribute"))
+        return cls(*curves, law.slack(where), law.exact_fraction)
+
+    @property
+    def record(self) -> TradeOffCurve:
+        """Curve between neighbours that differ in a whole row, slack included."""
+        from privfit.accounting import shifted
+
+        return shifted(self.record_law, self.slack)
+
+    @property
+    def attribute(self) -> TradeOffCurve:
+        """Curve between neighbours that differ in one column of one row, slack included."""
+        from privfit.accounting import shifted
+
+        return shifted(self.attribute_law, self.slack)
 
     def deltas(self, epsilons: Sequence[float] = EPSILONS) -> list[dict[str, float]]:
         """Return [{"epsilon", "record", "attribute"}]: the smallest delta at each epsilon, safe side.
 
         Parameters
         ----------
-        epsilons : sequence of floats
+        epsilons : increasing sequence of floats
         """
+        columns = [charged_delta(c, epsilons, self.slack) for c in (self.record_law, self.attribute_law)]
         return [
-            {"epsilon": float(e), "record": self.record.delta(e), "attribute": self.attribute.delta(e)}
-            for e in epsilons
+            {"epsilon": float(e), "record": r, "attribute": a}
+            for e, r, a in zip(epsilons, *columns, strict=True)
         ]
 
     def epsilons(self, deltas: Sequence[float] = DELTAS) -> list[dict[str, float]]:
@@ -89,7 +99,11 @@ class Guarantee:
         deltas : sequence of floats in (0, 1)
         """
         return [
-            {"delta": float(d), "record": self.record.epsilon(d), "attribute": self.attribute.epsilon(d)}
+            {
+                "delta": float(d),
+                "record": charged_epsilon(self.record_law, d, self.slack),
+                "attribute": charged_epsilon(self.attribute_law, d, self.slack),
+            }
             for d in deltas
         ]
 
@@ -101,8 +115,10 @@ class Guarantee:
             lines.append(_line(f"epsilon at delta = {row['delta']:g}", row["record"], row["attribute"]))
         for alpha in ALPHAS:
             label = f"attack's misses at {alpha:.1%} false alarms"
-            lines.append(_line(label, self.record.curve(alpha), self.attribute.curve(alpha)))
-        lines.append(_line("largest advantage of an attack", self.record.advantage, self.attribute.advantage))
+            misses = [charged_miss(c, alpha, self.slack) for c in (self.record_law, self.attribute_law)]
+            lines.append(_line(label, *misses))
+        (best,) = self.deltas((0.0,))
+        lines.append(_line("largest advantage of an attack", best["record"], best["attribute"]))
         lines.append(f"{'numerical slack per row (included)':<34}{self.slack:>12.3g}{self.slack:>12.3g}")
         return "\n".join(lines)
 

@@ -49,6 +49,7 @@ class SymmetricLaplace(AdditiveLaw):
 
     shape: int = 1
     mechanism: ClassVar[str] = "symmetric_laplace"
+    calibration_rtol: ClassVar[float] = 1e-6
 
     def __post_init__(self) -> None:
         super().__post_init__()

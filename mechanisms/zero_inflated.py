@@ -58,6 +58,7 @@ class ZeroInflatedLaplace(AdditiveLaw):
 
     delta0: float
     mechanism: ClassVar[str] = "zero_inflated_laplace"
+    calibration_rtol: ClassVar[float] = 1e-6
 
     def __post_init__(self) -> None:
         super().__post_init__()

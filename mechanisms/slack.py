@@ -93,7 +93,8 @@ def charged_miss(curve: TradeOffCurve, alpha: float, eta: float) -> float:
     >>> bool(abs(charged_miss(laplace(1.0), 0.1, 1e-6) - (1 - math.e * 0.100001 - 1e-6)) < 1e-12)
     True
     """
-    return max(0.0, float(curve.curve(min(1.0, alpha + eta))) - eta)
+    (miss,) = np.asarray(curve.curve(np.array([min(1.0, alpha + eta)]))).tolist()
+    return max(0.0, float(miss) - eta)
 
 
 def tighten(target: Any, eta: float) -> Any:
@@ -127,7 +128,7 @@ def tighten(target: Any, eta: float) -> Any:
             return Budget(target.epsilon, target.delta - charge)
         raise ValueError(
             f"delta must be > {charge:.3g} at epsilon = {target.epsilon:g}, got {target.delta:g}: that much "
-            "is the numerical slack of floating-point noise, which is never pure epsilon-differential privacy. "
+            "is the numerical slack of floating-point noise, which is never pure epsilon-DP. "
             "Raise delta, or lower epsilon."
         )
     if isinstance(target, Advantage) and target.value > 2 * eta:

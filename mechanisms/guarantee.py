@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Guarantee"]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-DELTAS = (1e-3, 1e-5, 1e-9)
+DELTAS = (1e-3, 1e-5, 1e-7)
 ALPHAS = (0.001, 0.01, 0.1)
 
 

@@ -20,9 +20,10 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
 
-__all__ = ["records_needed", "report_plain", "report_solution", "round_up"]
+__all__ = ["curvature_error", "records_needed", "report_plain", "report_solution", "round_up"]
 
 Floats = NDArray[np.float64]
+_SAMPLE = 100_000
 
 
 def round_up(n: float) -> int:
@@ -39,6 +40,32 @@ def round_up(n: float) -> int:
     return int(np.ceil(n / digits) * digits)
 
 
+def _bend(risk: Risk, theta: Floats, direction: Floats) -> float:
+    """Standard deviation over records of the curvature along a direction (difference of scores)."""
+    step = 1e-4 * direction
+    total = square = 0.0
+    for high, low in zip(risk.score_blocks(theta + step), risk.score_blocks(theta - step), strict=True):
+        bend = direction @ (high - low) / 2e-4
+        total, square = total + float(bend.sum()), square + float(bend @ bend)
+    return float(np.sqrt(max(square / risk.n - (total / risk.n) ** 2, 0.0)))
+
+
+def curvature_error(risk: Risk, solution: Solution) -> float:
+    """Relative standard error of the corrected curvature in its weakest direction (inf if not positive).
+
+    Above a third the sandwich is unreliable: 95 % intervals covered 81-92 % in simulations, else 93-97 %.
+
+    Examples
+    --------
+    >>> curvature_error.__name__
+    'curvature_error'
+    """
+    values, vectors = np.linalg.eigh(solution.hessian)
+    if values[0] <= 0.0:
+        return float("inf")
+    return _bend(risk.thinned(_SAMPLE), solution.theta, vectors[:, 0]) / float(np.sqrt(risk.n) * values[0])
+
+
 def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
     """Return about how many records make the corrected curvature at theta safely positive.
 
@@ -47,19 +74,13 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
     >>> records_needed.__name__
     'records_needed'
     """
-    hessian, flat = risk.hessian(theta), naive.hessian(theta)
-    direction = np.linalg.eigh(hessian)[1][:, 0]
-    step = 1e-4 * direction
-    total = square = 0.0
-    for high, low in zip(risk.score_blocks(theta + step), risk.score_blocks(theta - step), strict=True):
-        bend = direction @ (high - low) / 2e-4
-        total, square = total + float(bend.sum()), square + float(bend @ bend)
-    spread = max(square / risk.n - (total / risk.n) ** 2, 0.0)
-    gram = float(np.mean((direction @ naive.designs[0].matrix) ** 2))
+    few, flat = risk.thinned(_SAMPLE), naive.thinned(_SAMPLE)
+    direction = np.linalg.eigh(few.hessian(theta))[1][:, 0]
+    gram = float(np.mean((direction @ flat.designs[0].matrix) ** 2))
     noise = float(risk.variances.sum(axis=0) @ direction**2)
     share = min(max((gram - noise) / max(gram, 1e-300), 0.02), 1.0)
-    curvature = max(float(direction @ flat @ direction) * share, 1e-300)
-    return round_up(max(9.0 * (np.sqrt(spread) / curvature) ** 2, 1.0))
+    curvature = max(float(direction @ flat.hessian(theta) @ direction) * share, 1e-300)
+    return round_up(max(9.0 * (_bend(few, theta, direction) / curvature) ** 2, 1.0))
 
 
 def report_solution(
@@ -91,6 +112,7 @@ def report_solution(
         "positive_curvature": solution.positive,
         "smallest_curvature": float(np.linalg.eigvalsh(solution.hessian)[0]),
         "relative_standard_error": spread,
+        "curvature_error": curvature_error(risk, solution),
         "n_needed": None,
     }
     reasons = []
@@ -102,9 +124,13 @@ def report_solution(
         reasons.append("the corrected curvature is not positive")
     if not reasons and spread > 1.0:
         reasons.append("the predicted standard error exceeds the size of the coefficients")
+    uncertain = found["curvature_error"]
+    if not reasons and uncertain > 1.0 / 3.0:
+        reasons.append(f"the corrected curvature is only known to {100 * uncertain:.0f} %")
     if reasons:
-        by_spread = 9.0 * risk.n * spread**2 if np.isfinite(spread) else 0.0
-        needed = max(records_needed(risk, naive, start), round_up(by_spread))
+        needed = round_up(9.0 * risk.n * max(min(spread, 30.0), min(uncertain, 30.0)) ** 2)
+        if not solution.interior:
+            needed = records_needed(risk, naive, start)
         found["n_needed"] = needed
         warnings.warn(
             f"{risk.n:,} released records are too few for this noise: {'; '.join(reasons)}. This noise needs "

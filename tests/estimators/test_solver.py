@@ -83,7 +83,7 @@ def test_polish_and_one_step():
 
 
 def test_solve_prefers_the_interior_minimum():
-    """The corrected risk is lower on the boundary than at its interior minimum; the interior one is the estimate."""
+    """The corrected risk is lower on the boundary, but the interior minimum is the estimate."""
     risk = logistic_risk(noise=1.2, n=400, seed=5)
     bound = np.full(3, 30.0)
     best = solve(risk, [np.full(3, 0.5), np.full(3, 25.0)], bound)

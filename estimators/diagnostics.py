@@ -1,9 +1,10 @@
 r"""Is the sample large enough for this noise? What to tell the user, with the n that would be.
 
-Along the weakest direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation
-c; it is safely positive when it exceeds three of its standard errors, which needs ``n = (3 c / v'Hv)^2``
-records. The expected ``v'Hv`` is taken from the naive curvature times the share of the columns' variance that
-is not noise.
+Along a direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation c; it is
+safely positive when it exceeds three of its standard errors, which needs ``n = (3 c / v'Hv)^2`` records.
+Before that many are there, the expected ``v'Hv`` is the naive curvature times the share of the columns'
+variance along v that is not noise, and c is taken at the naive coefficients divided by that share; the worst
+direction decides.
 """
 
 from __future__ import annotations
@@ -75,12 +76,18 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
     'records_needed'
     """
     few, flat = risk.thinned(_SAMPLE), naive.thinned(_SAMPLE)
-    direction = np.linalg.eigh(few.hessian(theta))[1][:, 0]
-    gram = float(np.mean((direction @ flat.designs[0].matrix) ** 2))
-    noise = float(risk.variances.sum(axis=0) @ direction**2)
-    share = min(max((gram - noise) / max(gram, 1e-300), 0.02), 1.0)
-    curvature = max(float(direction @ flat.hessian(theta) @ direction) * share, 1e-300)
-    return round_up(max(9.0 * (_bend(few, theta, direction) / curvature) ** 2, 1.0))
+    matrix = flat.designs[0].matrix
+    values, vectors = np.linalg.eigh(matrix @ matrix.T / flat.n)
+    root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    inverse = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    noise, turn = np.linalg.eigh(inverse.T @ np.diag(risk.variances.sum(axis=0)) @ inverse)
+    share = np.clip(1.0 - noise, 0.02, 1.0)
+    restored = inverse @ turn @ ((turn.T @ root.T @ theta) / share)
+    hessian, needed = flat.hessian(theta), 1.0
+    for direction, part in zip((inverse @ turn).T, share, strict=True):
+        curvature = max(float(direction @ hessian @ direction) * part, 1e-300)
+        needed = max(needed, 9.0 * (_bend(few, restored, direction) / curvature) ** 2)
+    return round_up(needed)
 
 
 def report_solution(

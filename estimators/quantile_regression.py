@@ -1,9 +1,8 @@
 r"""Quantile regression on released columns and a released response.
 
-The check loss is smoothed by ``h Logistic``; that is a rescaled logistic loss, so each exact inverse applies
-to it and gradient, Hessian and sandwich are analytic. Under zero-inflated noise (or none) h vanishes like
-n^(-2/5); under polynomial inverses `bandwidth` balances noise against bias. Without noise the vertex solution
-is found exactly.
+The check loss is smoothed by a fourth-order logistic kernel of bandwidth h: a rescaled logistic loss, so each
+exact inverse applies to it, and gradient, Hessian and sandwich are analytic. `bandwidth.auto_bandwidth`
+balances bias against the noise of the score and of the curvature. Without noise the exact vertex is found.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     noise, correction, fit_intercept, bound, alpha, stabilize, random_state
         As for `LinearRegression`. Gaussian noise has no exact inverse here.
     bandwidth : "auto" or float
-        Of the logistic smoothing, in units of the response; "auto" follows `bandwidth.auto_bandwidth`.
+        Of the logistic smoothing, in units of the response; "auto" follows `bandwidth.auto_bandwidth`. A
+        number smooths without noise, too: raw data and release then have the same target.
 
     Attributes
     ----------
@@ -97,7 +97,9 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         return response_scale
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
-        return search_quantile(problem, self.quantile, exact=not self.noise_.noisy)
+        return search_quantile(
+            problem, self.quantile, exact=not self.noise_.noisy and self.bandwidth == "auto"
+        )
 
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
         squares = risk.with_(loss=SquaredLoss(), penalty=np.zeros(risk.size))

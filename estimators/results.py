@@ -153,7 +153,7 @@ class ResultsMixin:
         if found.get("bandwidth") is not None:
             notes.append(
                 f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the "
-                "target is the quantile of the response plus a logistic error of that scale."
+                "target is the quantile smoothed on that scale. Compare with raw data at the same bandwidth."
             )
         if found.get("stabilised"):
             notes.append(

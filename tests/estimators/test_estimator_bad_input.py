@@ -253,6 +253,31 @@ def test_too_much_noise_is_said_with_the_n_it_needs(model, y):
     assert "TOO FEW RECORDS" in fit.summary()
 
 
+def test_the_n_that_is_said_is_about_right():
+    """Least squares, one column of variance 1, noise variance v: c^2 = Var(x~^2), about n = 9 (5 v^2 + 4 v +
+    2).
+
+    The fit says so within a factor 8, and at twice that n it does not warn (SL noise, v = 9).
+    """
+    law, said = SymmetricLaplace(3.0), []
+    for n in (60, 80, 100, 120):
+        rng = np.random.default_rng(n)
+        x = rng.normal(size=(n, 1))
+        released = x + 3 * np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=(n, 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SmallSampleWarning)
+            said.append(LinearRegression(noise=law).fit(released, x[:, 0]).diagnostics_["n_needed"])
+    expected = 9 * (5 * 81 + 4 * 9 + 2)
+    assert expected / 8 < np.median(said) < 8 * expected
+    n = 2 * expected
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 1))
+    released = x + 3 * np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=(n, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SmallSampleWarning)
+        LinearRegression(noise=law).fit(released, x[:, 0] + rng.normal(size=n))
+
+
 def test_clone_shares_no_randomness():
     """An integer seed gives the same second noise in every fit, None a fresh one."""
     from sklearn.base import clone

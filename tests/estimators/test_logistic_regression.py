@@ -61,6 +61,7 @@ def test_without_noise_it_is_maximum_likelihood():
     assert 0.9 < ours.efficiency_.overall < 1.1
 
 
+@pytest.mark.filterwarnings("ignore::privfit.estimators.SmallSampleWarning")  # for the doubly random rival
 def test_exact_is_unbiased_and_beats_doubly_random():
     """12 runs, n = 5000, lambda = 1 (seeds 1000..1011): unbiased, variance at most half of DR's."""
     found = estimates(12, 5000, 1.0, ("exact", "dr", "naive"))

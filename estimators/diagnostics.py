@@ -81,7 +81,7 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     inverse = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     noise, turn = np.linalg.eigh(inverse.T @ np.diag(risk.variances.sum(axis=0)) @ inverse)
-    share = np.clip(1.0 - noise, 0.02, 1.0)
+    share = np.clip(1.0 - noise, 0.05, 1.0)
     restored = inverse @ turn @ ((turn.T @ root.T @ theta) / share)
     hessian, needed = flat.hessian(theta), 1.0
     for direction, part in zip((inverse @ turn).T, share, strict=True):

@@ -83,13 +83,22 @@ def _without_trivial_poles(symbol: Symbol) -> Symbol:
     return Symbol(symbol.numerator, tuple(pole for pole in symbol.poles if pole[0] > 0.0), symbol.heat)
 
 
+def _probability(u: Floats) -> tuple[Floats, Floats]:
+    """Return e^-u (for u >= -700, where its range ends) and p, to full relative accuracy."""
+    odds = np.maximum(u, -700.0)
+    np.negative(odds, out=odds)
+    np.exp(odds, out=odds)
+    p = odds + 1.0
+    np.divide(1.0, p, out=p)
+    return odds, p
+
+
 def _sigmoid(u: Floats) -> tuple[Floats, Floats]:
-    """Return p and w = p (1 - p), without overflow and without cancellation in the tails."""
-    small = np.exp(-np.abs(u))
-    p = 1.0 / (1.0 + small)
-    w = small * p * p
-    np.multiply(small, p, out=p, where=u < 0)
-    return p, w
+    """Return p and w = p (1 - p) = e^-u p^2."""
+    odds, p = _probability(u)
+    odds *= p
+    odds *= p
+    return p, odds
 
 
 def _softplus(u: Floats) -> Floats:
@@ -146,7 +155,7 @@ def _table_kernel(requests: Sequence[Request]) -> Kernel:
             if constant and order == 0:
                 row += constant * _softplus(u)
             elif constant and order == 1:
-                row += constant * _sigmoid(u)[0]
+                row += constant * _probability(u)[1]
             answers.append(row)
         return answers
 

@@ -100,7 +100,7 @@ def keep_probability(law: Law) -> float:
     TypeError
         If the law is not a randomised response.
     ValueError
-        If it has more than two categories, or keeps and flips alike.
+        If it has more than two categories.
 
     Examples
     --------
@@ -120,9 +120,4 @@ def _(law: RandomizedResponse) -> float:
             f"categories must be 2 for a binary model, got {law.categories}. "
             "Merge classes before the release."
         )
-    keep = float(law.keep_probability)
-    if keep <= 0.5:
-        raise ValueError(
-            f"epsilon must be > 0 for a label: at keep probability {keep:g} the released label says nothing."
-        )
-    return keep
+    return float(law.keep_probability)  # above 1/2 for every epsilon the law admits

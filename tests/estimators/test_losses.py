@@ -20,6 +20,7 @@ from privfit.estimators.losses import (
     ExponentialLoss,
     HingeLoss,
     HuberLoss,
+    IndexLoss,
     IndicatorLoss,
     LogisticLoss,
     PolynomialLoss,
@@ -250,3 +251,42 @@ def test_no_noise_means_no_correction():
     for loss in LOSSES:
         assert_allclose(loss.zil_correction(POINTS, 0.0, 0.2), 0.0)
         assert_allclose(loss.zil_correction(POINTS, 0.5, 1.0), 0.0)
+
+
+class LogCosh(IndexLoss):
+    """A user's loss with nothing but derivatives: log cosh u, by those of the logistic loss at 2u."""
+
+    def derivative(self, u, order=1):
+        u = np.asarray(u, float)
+        line = (-u - math.log(2.0), -np.ones_like(u))[order] if order < 2 else 0.0
+        return 2.0**order * LogisticLoss().derivative(2 * u, order) + line
+
+
+def test_a_users_loss_gets_polynomial_corrections_from_its_derivatives():
+    s, loss = 0.6, LogCosh()
+    assert_allclose(loss.value(POINTS), np.log(np.cosh(POINTS)), rtol=1e-12)
+    corrected = scalar(loss, Power(1)(s * s / 2, 0))
+    for u in POINTS:
+        assert_allclose(laplace_mean(corrected, u, s / math.sqrt(2)), float(loss.value(u)), atol=1e-9)
+    with pytest.raises(CapabilityError, match=r"LogCosh .* Gaussian"):
+        loss.apply(0.0, Heat()(0.1, 0))
+    with pytest.raises(CapabilityError, match=r"LogCosh .* zero-inflated.*'dr'"):
+        loss.apply(0.0, Resolvent(0.2)(0.1, 0))
+
+
+def test_huber_under_plain_laplace_noise():
+    """Its second derivative is bounded, so one Hessian is enough: exact for shape 1, refused for shape 2."""
+    s, loss = 0.6, HuberLoss(0.8)
+    corrected = scalar(loss, Power(1)(s * s / 2, 0))
+    for u in POINTS:
+        mean = laplace_mean(corrected, u, s / math.sqrt(2), loss.kinks)
+        assert_allclose(mean, float(loss.value(u)), atol=1e-8)
+    with pytest.raises(CapabilityError, match="kink"):
+        loss.apply(0.0, Power(2)(0.1, 0))
+    with pytest.raises(CapabilityError, match="Gaussian"):
+        loss.apply(0.0, Heat()(0.1, 0))
+
+
+def test_too_wide_a_resolvent_is_refused():
+    with pytest.raises(ValueError, match="bandwidths"):
+        LogisticLoss().apply(0.0, Symbol((1.0,), ((1e12, 1),)), 2)

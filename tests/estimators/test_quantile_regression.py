@@ -81,6 +81,13 @@ def test_median_full():
     assert np.abs(errors.mean(axis=0) / errors.std(axis=0, ddof=1) * 10).max() < 3.2
     assert found["dr"][0][:, 1:].var() > 2 * errors[:, 1:].var()
     assert_allclose(np.median(spread[:, 1:]), errors[:, 1:].std(), rtol=0.1)
+    rng = np.random.default_rng(0)  # the reported cost of privacy against the real oracle, to 15 %
+    x, y = median_data(rng, 20_000)
+    report = QuantileRegression(noise=ZeroInflatedLaplace(1.0, 0.2)).fit(
+        x + zil_noise(rng, 20_000, 6, 1.0, 0.2), y
+    )
+    real = errors[:, 1:].std() / found["oracle"][0][:, 1:].std()
+    assert_allclose(np.median(report.efficiency_.factors[1:]), real, rtol=0.15)
 
 
 @pytest.mark.slow

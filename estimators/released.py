@@ -76,10 +76,10 @@ def _take(frame: Any, names: list[Any], wanted: Any) -> Any:
     if isinstance(frame, np.ndarray):
         places = [names.index(name) for name in wanted] if isinstance(wanted, list) else names.index(wanted)
         return frame[:, places]
-    if hasattr(frame, "select"):  # polars and pyarrow
-        taken = frame.select(wanted if isinstance(wanted, list) else [wanted])
-        if not isinstance(wanted, list):
-            return np.asarray(taken[wanted])
-        return taken if not hasattr(taken, "to_pandas") or hasattr(taken, "to_numpy") else taken.to_pandas()
-    column = frame[wanted]
-    return column if isinstance(wanted, list) else np.asarray(column)
+    if hasattr(frame, "iloc"):  # pandas
+        column = frame[wanted]
+        return column if isinstance(wanted, list) else np.asarray(column)
+    if not isinstance(wanted, list):  # polars and pyarrow
+        return np.asarray(frame[wanted])
+    taken = frame.select(wanted)
+    return taken if hasattr(taken, "to_numpy") else taken.to_pandas()

@@ -73,6 +73,7 @@ def test_exact_median_is_unbiased_and_beats_doubly_random():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::privfit.estimators.SmallSampleWarning")  # for the doubly random rival
 def test_median_full():
     """100 runs, n = 20,000, lambda = 1: 700 intervals (standard error .8 %), DR variance >= 2x, unbiased."""
     found = estimates(100, 20_000, 1.0, ("oracle", "exact", "dr"))

@@ -1,1 +1,81 @@
-"""privfit."""
+"""privfit: fit the noise to a privacy budget, then fit models to the noisy data.
+
+The names below are loaded when they are first used, so ``import privfit`` is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "privfit.accounting": (
+        "GDP",
+        "Advantage",
+        "Budget",
+        "ErrorRates",
+        "TradeOffCurve",
+        "approximate_dp",
+        "calibrate",
+        "compose",
+        "from_points",
+        "from_profile",
+        "gaussian",
+        "laplace",
+        "minimum",
+        "randomized_response",
+        "shifted",
+        "symmetric_laplace",
+        "symmetric_laplace_limit",
+        "zero_inflated",
+        "zil",
+        "zil_limit",
+    ),
+    "privfit.mechanisms": (
+        "Ball",
+        "Box",
+        "Categories",
+        "Gaussian",
+        "Laplace",
+        "Product",
+        "RandomizedResponse",
+        "Release",
+        "SymmetricLaplace",
+        "ZeroInflatedLaplace",
+        "load_release",
+        "release",
+    ),
+    "privfit.estimators": (
+        "LinearRegression",
+        "LogisticRegression",
+        "Mean",
+        "Quantile",
+        "QuantileRegression",
+        "SmallSampleWarning",
+    ),
+    "privfit.datasets": ("load_adult",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'privfit' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})
+
+
+if TYPE_CHECKING:
+    from privfit.accounting import *  # noqa: F403
+    from privfit.datasets import load_adult as load_adult
+    from privfit.estimators import *  # noqa: F403
+    from privfit.mechanisms import *  # noqa: F403

@@ -1,0 +1,271 @@
+"""Figures that stay readable in grey and for colour-blind eyes.
+
+Okabe and Ito's colours, and next to the colour always a second sign: a line style or a marker. Each function
+returns a matplotlib figure that belongs to no window; ``figure.savefig(path)`` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit.accounting.validation import check_array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from privfit.accounting import TradeOffCurve
+
+__all__ = ["Intervals", "plot_coefficients", "plot_cost", "plot_curves"]
+
+Floats = NDArray[np.float64]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "D", "^", "v", "P")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Estimates of one fit with their intervals, as `plot_coefficients` draws them.
+
+    Parameters
+    ----------
+    estimate, lower, upper : array of shape (p,)
+        In the units of the axis; an interval with an infinite end is drawn as an open mark without a bar.
+
+    Examples
+    --------
+    >>> Intervals([1.0], [0.5], [1.5]).usable
+    array([ True])
+    """
+
+    estimate: ArrayLike
+    lower: ArrayLike
+    upper: ArrayLike
+
+    def __post_init__(self) -> None:
+        for name in ("estimate", "lower", "upper"):
+            object.__setattr__(self, name, np.atleast_1d(check_array(name, getattr(self, name))))
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether the interval is finite, shape (p,)."""
+        return np.isfinite(np.asarray(self.lower)) & np.isfinite(np.asarray(self.upper))
+
+
+def plot_curves(
+    curves: Mapping[str, TradeOffCurve], epsilons: Sequence[float] = (), title: str = ""
+) -> Figure:
+    """Draw trade-off curves, the polylines that a few (epsilon, delta) pairs imply, and perfect privacy.
+
+    The left panel has linear axes, the right one logarithmic axes, which open the corner near zero.
+
+    Parameters
+    ----------
+    curves : mapping
+        ``{label: curve}``, at most six.
+    epsilons : sequence of floats >= 0
+        Where the profile of every curve is quoted for its polyline; none by default.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from privfit.accounting import gaussian
+    >>> figure = plot_curves({"Gaussian, mu = 1": gaussian(1.0)}, epsilons=[0.5, 1.5])
+    >>> figure.axes[0].get_xlabel()
+    'false-alarm rate of the attack (type I error)'
+    """
+    figure, axes = _figure(2, (10.4, 5.6))
+    alpha = np.concatenate([[0.0], np.geomspace(1e-6, 0.02, 80), np.linspace(0.022, 1.0, 160)])
+    for ax in axes:
+        ax.plot(alpha, 1 - alpha, color="0.45", linewidth=1.0, linestyle=":", label="perfect privacy")
+    for j, (label, curve) in enumerate(curves.items()):
+        style = {"color": COLOURS[j % 6], "label": label}
+        with np.errstate(over="ignore"):
+            beta = curve.curve(alpha)
+        corners = _corners(curve, epsilons) if len(epsilons) else None
+        for ax in axes:
+            ax.plot(alpha, beta, linewidth=2.0, linestyle=DASHES[j % 6], **style)
+            if corners is not None:
+                style["label"] = f"{label}, what (ε, δ) at ε = {', '.join(f'{e:g}' for e in epsilons)} imply"
+                # Straight lines between the corners are curves on logarithmic axes: drawn on the fine grid.
+                x = np.union1d(alpha, corners[0])
+                marks = {"marker": MARKERS[j % 6], "markerfacecolor": "white", "linewidth": 0.9}
+                marks["markevery"] = np.searchsorted(x, corners[0]).tolist()
+                ax.plot(x, np.interp(x, *corners), **marks, **style)
+                style["label"] = label
+    x, y = "false-alarm rate of the attack (type I error)", "miss rate of the attack (type II error)"
+    axes[0].set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel=x, ylabel=y, title="linear axes")
+    axes[1].set(xscale="log", yscale="log", xlim=(1e-4, 1.1), ylim=(1e-4, 1.1), xlabel=x, ylabel=y)
+    axes[1].set_title("the same, logarithmic axes")
+    for ax in axes:
+        ax.set_box_aspect(1)
+    figure.suptitle(title)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=1 + (len(labels) > 3), frameon=False)
+    return figure
+
+
+def _corners(curve: TradeOffCurve, epsilons: Sequence[float]) -> tuple[Floats, Floats]:
+    """Corners of the polyline: its error rates at thresholds on either side of every quoted epsilon."""
+    quoted = np.asarray(epsilons, dtype=float)
+    beside = np.concatenate([quoted - 1e-9, quoted + 1e-9])
+    thresholds = np.unique(np.concatenate([beside, -beside, [-1e6, 1e6]]))
+    alpha, beta = curve.envelope(quoted).error_rates(thresholds)
+    return np.append(alpha[::-1], 1.0), np.append(beta[::-1], 0.0)
+
+
+def plot_coefficients(
+    panels: Mapping[str, Mapping[str, Intervals]], names: Mapping[str, Sequence[str]], units: Mapping[str, str]
+) -> Figure:
+    """Draw estimates with intervals, one panel per model, one mark per fit.
+
+    Parameters
+    ----------
+    panels : mapping
+        ``{model: {fit: Intervals}}``.
+    names : mapping
+        ``{model: names of its coefficients}``.
+    units : mapping
+        ``{model: label of its axis, with the unit}``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> fits = {"raw data": Intervals([1.0], [0.9], [1.1]), "release": Intervals([1.2], [0.7], [1.7])}
+    >>> figure = plot_coefficients({"logistic": fits}, {"logistic": ["age"]}, {"logistic": "log-odds"})
+    >>> [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    ['age']
+    """
+    figure, axes = _figure(len(panels), (4.8 * len(panels) + 1.2, 3.9))
+    for ax, (model, fits) in zip(axes, panels.items(), strict=True):
+        rows = np.arange(len(names[model]))
+        for j, (label, fit) in enumerate(fits.items()):
+            _draw_fit(ax, rows + 0.2 * (j - (len(fits) - 1) / 2), fit, label, j)
+        ax.axvline(0, color="0.45", linewidth=0.9, linestyle=":")
+        ax.set(xlabel=units[model], title=model, yticks=rows, yticklabels=list(names[model]))
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        _limit_to_intervals(ax, list(fits.values()))
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, len(labels)), frameon=False)
+    return figure
+
+
+def _draw_fit(ax: Axes, rows: Floats, fit: Intervals, label: str, j: int) -> None:
+    estimate, lower, upper = (np.asarray(v, float) for v in (fit.estimate, fit.lower, fit.upper))
+    good = fit.usable
+    bars = np.where(good, [estimate - lower, upper - estimate], 0.0)
+    style = {"color": COLOURS[j % 6], "marker": MARKERS[j % 6], "linestyle": "none"}
+    ax.errorbar(estimate[good], rows[good], xerr=bars[:, good], capsize=3, label=label, **style)
+    if not good.all():
+        text = f"{label}: no interval" if good.any() else f"{label} (no interval: sample too small)"
+        ax.plot(estimate[~good], rows[~good], markerfacecolor="white", label=text, **style)
+
+
+def _limit_to_intervals(ax: Axes, fits: Sequence[Intervals]) -> None:
+    ends = np.concatenate([np.asarray(e, float) for f in fits for e in (f.estimate, f.lower, f.upper)])
+    ends = np.append(ends[np.isfinite(ends)], 0.0)
+    margin = 0.06 * max(float(np.ptp(ends)), 1e-9)
+    ax.set_xlim(float(ends.min()) - margin, float(ends.max()) + margin)
+
+
+def plot_cost(
+    epsilons: Sequence[float],
+    errors: Mapping[str, ArrayLike],
+    oracle: Mapping[str, float],
+    ylabel: str = "standard error",
+    title: str = "",
+) -> Figure:
+    """Draw standard errors against the budget; where there is none, mark that the sample is too small.
+
+    Parameters
+    ----------
+    epsilons : sequence of floats > 0
+        Budgets, increasing.
+    errors : mapping
+        ``{coefficient: standard errors, one per budget}``, inf where the sample is too small.
+    oracle : mapping
+        ``{coefficient: standard error of the raw data}``, drawn as a horizontal line.
+    ylabel, title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = plot_cost([1, 4, 12], {"age": [float("inf"), 0.5, 0.1]}, {"age": 0.02})
+    >>> figure.axes[0].get_xscale()
+    'log'
+    """
+    from matplotlib.ticker import FormatStrFormatter, LogLocator
+
+    figure, (ax,) = _figure(1, (7.2, 4.8))
+    budgets = check_array("epsilons", epsilons)
+    values = {name: check_array(f"errors[{name!r}]", own) for name, own in errors.items()}
+    ax.set(xscale="log", yscale="log", xlabel="privacy budget of the record, ε (log scale)", ylabel=ylabel)
+    for j, (name, own) in enumerate(values.items()):
+        colour, good = COLOURS[j % 6], np.isfinite(own)
+        style = {"color": colour, "marker": MARKERS[j % 6], "linestyle": DASHES[j % 6]}
+        ax.plot(budgets[good], own[good], label=f"{name}, release", **style)
+        ax.axhline(oracle[name], color=colour, linewidth=1.0, linestyle=DASHES[j % 6], alpha=0.7)
+    lowest, highest = _span(list(values.values()), list(oracle.values()))
+    ax.set_ylim(lowest / 1.6, highest * 3.0)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    small = ~np.logical_and.reduce([np.isfinite(own) for own in values.values()])
+    if small.any():
+        _mark_small(ax, budgets[small], highest * 1.9)
+    # One entry for all horizontal lines: they share colour and dashes with their coefficient.
+    ax.plot([], [], color="0.3", linewidth=1.0, label="same line without marks: raw data")
+    ax.set_xlim(budgets.min() / 1.25, budgets.max() * 1.25)
+    ax.set_xticks(budgets, [f"{b:g}" for b in budgets])
+    ax.minorticks_off()
+    ax.set_title(title)
+    ax.grid(axis="y", color="0.9")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _span(errors: Sequence[Floats], oracle: Sequence[float]) -> tuple[float, float]:
+    flat = np.concatenate([*errors, np.asarray(oracle, float)])
+    flat = flat[np.isfinite(flat) & (flat > 0)]
+    return (float(flat.min()), float(flat.max())) if flat.size else (0.1, 1.0)
+
+
+def _mark_small(ax: Axes, budgets: Floats, height: float) -> None:
+    heights = np.full(budgets.size, height)
+    ax.plot(
+        budgets,
+        heights,
+        color="black",
+        linestyle="none",
+        marker="x",
+        markersize=9,
+        markeredgewidth=2,
+        label="sample too small for this noise: no standard error",
+    )
+
+
+def _figure(panels: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    axes = [figure.add_subplot(1, panels, 1 + j) for j in range(panels)]
+    for ax in axes:
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    return figure, axes

@@ -285,7 +285,7 @@ class TradeOffCurve(ABC):
         --------
         >>> import privfit.accounting as pa
         >>> round(pa.gaussian(1.0).epsilon(1e-5), 6)
-        4.377186
+        4.377178
         """
         check_choice("bound", bound, ("upper", "lower", "estimate"))
         d = check_array("delta", delta, 0.0, 1.0)
@@ -346,7 +346,7 @@ class TradeOffCurve(ABC):
 
     def _comparison_grid(self) -> Floats:
         """Thresholds at which two curves are compared: dense where the profile moves, out to its far tail."""
-        top = min(float(self._epsilon(np.asarray(1e-280), "estimate")), 1e6)
+        top = min(float(self._epsilon(np.asarray(1e-120), "estimate")), 1e6)
         top = max(top if math.isfinite(top) else 1e6, 1e-6)
         return np.unique(np.concatenate([np.linspace(0, top, 600), np.geomspace(top * 1e-6, top, 600)]))
 
@@ -488,6 +488,10 @@ class TradeOffCurve(ABC):
             ylabel="type II error (false-negative rate)",
         )
         return ax
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The parameters alone: tables are rebuilt when they are needed."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     # --- serialisation --------------------------------------------------------------------------------
 

@@ -239,6 +239,8 @@ def calibrate(
     >>> round(calibrate(lambda sigma: gaussian(1 / sigma), Budget(1.0, 1e-5)), 6)
     3.730632
     """
+    from scipy.optimize import brentq
+
     wanted = as_target(target)
     tolerance = check_number("rtol", rtol, 1e-13, 0.1)
     first = math.log(check_number("start", start, 0.0, low_open=True))
@@ -250,14 +252,16 @@ def calibrate(
         return known[x]
 
     low, high = _bracket(slack, first, wanted)
-    for _ in range(200):
+    brentq(lambda x: min(max(slack(x), -1e3), 1e3), low, high, xtol=0.2 * tolerance, rtol=1e-15)
+    for _ in range(100):
+        # Brent's method leaves points near the root: the closest on either side are the answer's interval
+        low = max(x for x, value in known.items() if value < 0)
+        high = min(x for x, value in known.items() if value >= 0)
         if high - low <= tolerance:
             break
-        x = _next_point(low, high, slack(low), slack(high), tolerance)
-        if slack(x) >= 0:
-            high = x
-        else:
-            low = x
+        at_low = abs(known[low]) < abs(known[high])
+        step = min(0.9 * tolerance, 0.5 * (high - low))
+        slack(low + step if at_low else high - step)
     return math.exp(high)
 
 
@@ -276,19 +280,3 @@ def _bracket(slack: Callable[[float], float], first: float, wanted: Target) -> t
                 )
             raise ValueError(f"every noise scale down to {math.exp(x):.0e} meets {wanted}; no noise is needed.")
     return (x, x + step) if step > 0 else (x + step, x)
-
-
-def _next_point(low: float, high: float, at_low: float, at_high: float, tolerance: float) -> float:
-    """Secant point pushed a little to both sides in turn, or the middle when the secant is useless."""
-    middle = 0.5 * (low + high)
-    if not (math.isfinite(at_low) and math.isfinite(at_high)) or at_high == at_low:
-        return middle
-    secant = low - at_low * (high - low) / (at_high - at_low)
-    width = high - low
-    # stay inside, and aim half a tolerance beyond the root so that both ends close in on it
-    nudge = min(0.45 * tolerance, 0.1 * width)
-    secant += nudge if secant - low > high - secant else -nudge
-    inner = min(0.01 * width, 0.45 * tolerance)
-    point = min(max(secant, low + inner), high - inner)
-    lopsided = min(point - low, high - point) < 0.02 * width and width > 64 * tolerance
-    return point if not lopsided or width < 1e-3 else 0.5 * (point + middle)

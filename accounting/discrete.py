@@ -101,13 +101,14 @@ class DiscreteCurve(TradeOffCurve):
         index = np.minimum(above, len(t) - 1)
         gap = np.where(np.isfinite(t[index]), t[index], 0.0)
         with np.errstate(invalid="ignore"):
-            step = -np.expm1(np.where(np.isfinite(t[index]), epsilon - gap, 0.0)) * weight[index]
+            step = -np.expm1(np.where(above < len(t), np.minimum(epsilon - gap, 0.0), 0.0)) * weight[index]
         value = np.where(above < len(t), delta[index] + step, 0.0)
         return np.where(np.isposinf(epsilon), self.infinite_mass, value)
 
     def _curve(self, alpha: Floats) -> Floats:
         _, survival, distribution, _, _ = self._tables
-        keep = np.concatenate([[True], np.diff(survival[::-1]) > 0])
+        # where cells have no mass under P the curve falls vertically: keep the lowest point
+        keep = np.concatenate([np.diff(survival[::-1]) > 0, [True]])
         x, y = survival[::-1][keep], distribution[::-1][keep]
         return np.interp(alpha, x, y)
 

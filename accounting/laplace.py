@@ -50,8 +50,10 @@ class LaplaceCurve(TradeOffCurve):
         return np.where(epsilon < -self.a, low, inside)
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
+        rounding = {"upper": 1.0, "lower": -1.0, "estimate": 0.0}[bound] * 4e-16 * self.a
         with np.errstate(divide="ignore"):
-            return np.maximum(0.0, self.a + 2 * np.log1p(-delta))
+            value = self.a + 2 * np.log1p(-delta) + rounding
+        return np.clip(value, 0.0, self.a)
 
     def _curve(self, alpha: Floats) -> Floats:
         cut = 0.5 * np.exp(-self.a)

@@ -24,11 +24,17 @@ MAX_CHANGE = 30.0
 MAX_DEPTH = 12
 DEAD = -740.0  # log of e^t alpha below which delta is reported as zero (within the absolute precision)
 
-_ANGLES = np.pi * (np.arange(NODES) + 0.5) / NODES
+AHEAD = 6  # intervals sampled in one call
+
+_ANGLES = np.pi * (np.arange(NODES)[::-1] + 0.5) / NODES  # increasing points
 _POINTS = np.cos(_ANGLES)
 _TRANSFORM = np.cos(np.outer(np.arange(NODES), _ANGLES)) * (2.0 / NODES)
 _TRANSFORM[0] *= 0.5
 _GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(24)
+
+
+def _nodes(low: float, high: float) -> Floats:
+    return low + (high - low) * 0.5 * (1 + _POINTS)
 
 
 def _clenshaw(coefficients: Floats, x: Floats) -> Floats:
@@ -74,23 +80,31 @@ class Panels:
     edges: list[float]
     end: float
     _built: dict[int, list[_Panel]] = field(default_factory=dict)
+    _samples: dict[int, Floats] = field(default_factory=dict)
 
     # --- building -------------------------------------------------------------------------------------
 
     def _panels(self, i: int) -> list[_Panel]:
         """Panels of the i-th interval between edges; empty where nothing is left to integrate."""
         if i not in self._built:
-            low, high = self.edges[i], self.edges[i + 1]
-            self._built[i] = self._split(low, high, self._sample(low, high), 0)
+            if i not in self._samples:
+                self._sample_ahead(i)
+            self._built[i] = self._split(self.edges[i], self.edges[i + 1], self._samples.pop(i), 0)
         return self._built[i]
 
-    def _sample(self, low: float, high: float) -> Floats:
-        t = low + (high - low) * 0.5 * (1 + _POINTS)
-        return self.log_alpha_exact(t[::-1])[::-1]
+    def _sample_ahead(self, i: int) -> None:
+        """Exact values on several intervals in one call: the integral above needs the next ones too."""
+        ahead = [n for n in range(i, min(i + AHEAD, len(self.edges) - 1)) if n not in self._built]
+        t = np.concatenate([_nodes(self.edges[n], self.edges[n + 1]) for n in ahead])
+        values = self.log_alpha_exact(t).reshape(len(ahead), NODES)
+        self._samples.update(zip(ahead, values, strict=True))
 
     def _split(self, low: float, high: float, values: Floats, depth: int) -> list[_Panel]:
-        t = low + (high - low) * 0.5 * (1 + _POINTS)
-        if values[-1] + t[-1] < DEAD or not np.isfinite(values[-1]):
+        t = _nodes(low, high)
+        if values[0] + t[0] < DEAD or not np.isfinite(values[0]):
+            return []
+        alive = bool(np.all(np.isfinite(values)))
+        if not alive and depth == MAX_DEPTH:
             return []
         coefficients = _TRANSFORM @ np.where(np.isfinite(values), values, -1e4)
         tail = np.abs(coefficients[-3:]).max()
@@ -98,14 +112,14 @@ class Panels:
         change = np.ptp(t + values)
         # a small tail that does not decay is rounding noise of the values: splitting would not help
         noise = tail < 1e-7 and tail > 0.2 * np.abs(coefficients[-8:-3]).max()
-        resolved = tail < TOLERANCE * scale or noise
-        if depth < MAX_DEPTH and not (resolved and change < MAX_CHANGE):
+        # close to a finite end the distance end - t itself carries a relative error
+        near_end = 2e-15 * high / (self.end - high)
+        resolved = tail < TOLERANCE * scale + near_end or noise
+        if depth < MAX_DEPTH and not (alive and resolved and change < MAX_CHANGE):
             middle = 0.5 * (low + high)
-            both = np.concatenate([low + (middle - low) * 0.5 * (1 + _POINTS[::-1]),
-                                   middle + (high - middle) * 0.5 * (1 + _POINTS[::-1])])
-            sampled = self.log_alpha_exact(both)
-            left = self._split(low, middle, sampled[:NODES][::-1], depth + 1)
-            right = self._split(middle, high, sampled[NODES:][::-1], depth + 1)
+            sampled = self.log_alpha_exact(np.concatenate([_nodes(low, middle), _nodes(middle, high)]))
+            left = self._split(low, middle, sampled[:NODES], depth + 1)
+            right = self._split(middle, high, sampled[NODES:], depth + 1)
             return left + right
         return [_Panel(low, high, coefficients, _log_integral(coefficients, low, high, np.array([low]))[0])]
 
@@ -116,7 +130,7 @@ class Panels:
         for n in range(i, len(self.edges) - 1):
             for panel in self._panels(n)[j + 1 if n == i else 0 :]:
                 total = float(np.logaddexp(total, panel.log_integral))
-                if panel.log_integral < max(total, reference) - 42.0:
+                if panel.log_integral < max(total, reference) - 38.0:
                     return total
             if not self._panels(n) or self._panels(n)[-1].high < self.edges[n + 1]:
                 return total
@@ -129,7 +143,7 @@ class Panels:
         panels = self._panels(i)
         for j, panel in enumerate(panels):
             if panel.delta is None:
-                t = panel.low + (panel.high - panel.low) * 0.5 * (1 + _POINTS)
+                t = _nodes(panel.low, panel.high)
                 inside = _log_integral(panel.alpha, panel.low, panel.high, t)
                 panel.delta = _TRANSFORM @ np.logaddexp(inside, self._log_tail(i, j))
         return panels

@@ -50,7 +50,7 @@ def bisect_decreasing(
     >>> bool(np.allclose([low, high], 2.0, rtol=1e-14))
     True
     """
-    target = np.atleast_1d(np.asarray(target, dtype=np.float64))
+    target = np.asarray(target, dtype=np.float64)
     shape = target.shape
     t = target.ravel()
     low, high = _bracket(function, t, lower, upper)

@@ -60,7 +60,7 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
     >>> round(float(np.exp(rejection_probability(law, 2**0.5, np.array([0.7]))[0])), 10)
     0.1463869363
     """
-    entry, inside = _axis_crossings(law, shift, t)
+    entry, inside = _axis(law.dim, law.shape, shift).crossings(t)
     start = shift - entry
     # y = z - start = unit (e^x - 1): linear near the entry, logarithmic far away
     unit = np.where(entry > 0, entry, start)
@@ -85,7 +85,7 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
     low, high = np.zeros_like(length), length
     for _ in range(2):
         fraction = _sine_map((np.arange(COARSE) + 0.5) / COARSE)[0]
-        value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 2)
+        value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 1)
         keep = value > value.max(axis=1, keepdims=True) - SUPPORT
         first = np.argmax(keep, axis=1)
         last = COARSE - 1 - np.argmax(keep[:, ::-1], axis=1)
@@ -93,7 +93,7 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
         span = high - low
         low, high = low + span * grid[first], low + span * grid[last + 2]
     fraction, jacobian, weight = _fine_rule()
-    value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 40)
+    value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 12)
     peak = np.maximum(value.max(axis=1), -1e5)
     total = np.exp(value - peak[:, None]) @ (weight * jacobian)
     with np.errstate(divide="ignore"):
@@ -130,58 +130,75 @@ def _log_cap_probability(dim: int, reach: Floats) -> Floats:
         return np.where(value > 1e-280, np.log(value), leading)
 
 
-def _axis_crossings(law: RadialLaw, shift: float, t: Floats) -> tuple[Floats, Floats]:
-    """Where the axis enters the region L > t and its length inside.
+class _Axis:
+    """Where the line through both centres enters and leaves the region L > t (one law, one shift)."""
 
-    The first is the distance before the centre of Q (negative when the region starts beyond it); a region
-    that reaches to infinity has infinite length.
-    """
-    entry = np.full_like(t, shift / 2)
-    length = np.full_like(t, np.inf)
-    centre = law.at_zero - float(law.log_density(np.array([math.log(shift)]))[0])
-    inside = (t > 0) & (t < centre)
-    if inside.any():
-        entry[inside] = _crossing(law, shift, t[inside], -1.0)
-    late = (t > 0) & (t >= centre)
-    if late.any():
-        entry[late] = -_crossing(law, shift, t[late], 1.0)
-    closed = inside & (t > shift) & (law.order < 0.5)
-    if closed.any():
-        length[closed] = entry[closed] + _crossing(law, shift, t[closed], 1.0)
-    return entry, length
+    def __init__(self, law: RadialLaw, shift: float) -> None:
+        self.law, self.shift = law, shift
+        self.at_centre = law.at_zero - float(law.log_density(np.array([math.log(shift)]))[0])
+        self.rising = law.order >= 0.5  # for these shapes the loss grows behind the centre of Q
+        self._grids: dict[float, tuple[Floats, Floats]] = {}
 
+    def crossings(self, t: Floats) -> tuple[Floats, Floats]:
+        """Distance of the entry before the centre of Q (negative: behind it) and length inside the region.
 
-def _crossing(law: RadialLaw, shift: float, t: Floats, side: float) -> Floats:
-    """The distance a > 0 from the centre with loss t on the axis at C + side * a (before: a <= C/2)."""
-    sign = -1.0 if side > 0 and law.order >= 0.5 else 1.0  # the loss rises behind the centre for these shapes
+        A region that reaches to infinity has infinite length.
+        """
+        entry = np.full_like(t, self.shift / 2)
+        length = np.full_like(t, np.inf)
+        inside = (t > 0) & (t < self.at_centre)
+        if inside.any():
+            entry[inside] = self._distance(t[inside], -1.0)
+        late = (t > 0) & ~inside
+        if late.any():
+            entry[late] = -self._distance(t[late], 1.0)
+        closed = inside & (t > self.shift) & (not self.rising)
+        if closed.any():
+            length[closed] = entry[closed] + self._distance(t[closed], 1.0)
+        return entry, length
 
-    def loss(x: Floats) -> tuple[Floats, Floats]:
-        a = np.exp(x)
+    def _loss(self, x: Floats, side: float) -> tuple[Floats, Floats]:
+        """Loss at distance a = e^x from the centre, on one side, and its derivative in x."""
+        a, shift, law = np.exp(x), self.shift, self.law
         other = np.log(shift + side * a)
         derivative = -law.slope(x) + law.slope(other) * (side * a / (shift + side * a))
         ratio = shift / a if side > 0 else np.maximum(shift - 2 * a, 0.0) / a  # other distance over a, less one
         return law.drop(other, -np.log1p(ratio)), derivative
 
-    last = math.log(shift / 2) if side < 0 else 40.0
-    middle = max(-12.0, min(0.0, last) - 12.0) if last > -600 else last - 1.0
-    grid = np.concatenate([np.linspace(-650.0, middle, 80)[:-1], np.linspace(middle, last, 160)])
-    heights = np.minimum.accumulate(sign * loss(grid)[0])
-    i = np.clip(np.searchsorted(-heights, -sign * t) - 1, 0, len(grid) - 2)
-    low, high = grid[i], grid[i + 1]
-    x = 0.5 * (low + high)
-    for _ in range(60):
-        value, derivative = loss(x)
-        rest = value - t
-        above = sign * rest > 0
-        low, high = np.where(above, x, low), np.where(above, high, x)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            newton = x - rest / derivative
-        moved = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
-        done = np.abs(moved - x) <= 1e-14 * np.maximum(np.abs(x), 1.0)
-        x = moved
-        if np.all(done):
-            break
-    return np.exp(x)
+    def _grid(self, side: float) -> tuple[Floats, Floats]:
+        if side not in self._grids:
+            last = math.log(self.shift / 2) if side < 0 else 40.0
+            middle = min(0.0, last) - 12.0
+            x = np.concatenate([np.linspace(-650.0, middle, 160)[:-1], np.linspace(middle, last, 400)])
+            self._grids[side] = x, self._loss(x, side)[0]
+        return self._grids[side]
+
+    def _distance(self, t: Floats, side: float) -> Floats:
+        """The distance with loss t: bracketed by the grid, then Newton steps kept inside the bracket."""
+        sign = -1.0 if side > 0 and self.rising else 1.0
+        grid, loss = self._grid(side)
+        heights = np.minimum.accumulate(sign * loss)
+        i = np.clip(np.searchsorted(-heights, -sign * t) - 1, 0, len(grid) - 2)
+        low, high = grid[i], grid[i + 1]
+        x = 0.5 * (low + high)
+        for _ in range(60):
+            value, derivative = self._loss(x, side)
+            rest = value - t
+            above = sign * rest > 0
+            low, high = np.where(above, x, low), np.where(above, high, x)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                newton = x - rest / derivative
+            moved = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
+            done = np.abs(moved - x) <= 1e-9 * np.maximum(np.abs(x), 1e-3)  # the next error is its square
+            x = moved
+            if np.all(done):
+                break
+        return np.exp(x)
+
+
+@lru_cache(maxsize=32)
+def _axis(dim: int, shape: float, shift: float) -> _Axis:
+    return _Axis(radial_law(dim, shape), shift)
 
 
 @dataclass(frozen=True)
@@ -220,8 +237,10 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             edges = [top * (1 - 0.5 ** (j / 2)) for j in range(49)]
         else:
             edges = [0.0, shift / 4, shift / 2, 3 * shift / 4, shift]
-            while edges[-1] < 1e7:
-                edges.append(1.5 * edges[-1])
+            # for d = 2k the tail falls like exp(-e^t): short intervals keep each one cheap
+            longest = 0.3 if law.order > -0.25 else math.inf
+            while edges[-1] < 1e7 and len(edges) < 400:
+                edges.append(edges[-1] + min(0.5 * edges[-1], longest))
         return Panels(lambda t: rejection_probability(law, shift, t), edges, top)
 
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
@@ -255,13 +274,14 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         """
         flat = alpha.ravel()
         middle = float(self._error_rates(np.array(0.0))[0])
-        upper = flat > middle  # here the curve is its own mirror image: thresholds below zero
-        result = np.empty(flat.shape)
-        for side, wanted in ((~upper, flat), (upper, 1.0 - flat)):
-            if side.any():
-                t = self._threshold(np.maximum(wanted[side], 1e-290), mirrored=bool(side is upper))
-                result[side] = self._support_line(-t if side is upper else t, flat[side])
-        result = np.where(flat == 0.0, 1.0 - self.infinite_mass, result)
+        result = np.where(flat == 0.0, 1.0 - self.infinite_mass, 0.0)
+        lower = (flat > 0) & (flat <= middle)
+        if lower.any():
+            result[lower] = self._support_line(self._threshold(flat[lower], mirrored=False), flat[lower])
+        upper = (flat > middle) & (flat < 1)  # the curve's own mirror image: thresholds below zero
+        if upper.any():
+            t = self._threshold(1.0 - flat[upper], mirrored=True)
+            result[upper] = self._support_line(-t, flat[upper])
         return result.reshape(alpha.shape)
 
     def _threshold(self, level: Floats, mirrored: bool) -> Floats:

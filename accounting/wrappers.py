@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,26 +124,38 @@ class SlackCurve(TradeOffCurve):
         """That of the base curve."""
         return self.base.precision  # type: ignore[no-any-return]
 
-    @property
-    def infinite_mass(self) -> float:
+    @cached_property
+    def infinite_mass(self) -> float:  # type: ignore[override]
         """What a test that never rejects under P can still detect: 1 - f(0)."""
         return 1.0 - float(self._curve(np.asarray(0.0)))
 
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
-        # touches at slope -e^t where the shifted line does; the flat ends are cut at the axes
+        # the supporting line at slope -e^t moves with the curve; beyond the axes the corner takes its place
         alpha, beta = self.base._error_rates(log_ratio)
-        return np.maximum(alpha - self.eta, 0.0), np.maximum(beta - self.eta, 0.0)
+        top, bottom = alpha <= self.eta, beta <= self.eta
+        alpha, beta = np.maximum(alpha - self.eta, 0.0), np.maximum(beta - self.eta, 0.0)
+        if np.any(top):
+            beta = np.where(top, np.minimum(beta, 1.0 - self.infinite_mass), beta)
+        if np.any(bottom):
+            alpha = np.where(bottom, np.minimum(alpha, self._foot), alpha)
+        return alpha, beta
+
+    @cached_property
+    def _foot(self) -> float:
+        """Where the lowered curve meets the axis beta = 0."""
+        return max(float(self.base.reversed()._curve(np.asarray(self.eta))) - self.eta, 0.0)
 
     def _delta(self, epsilon: Floats) -> Floats:
         """The supporting line moves down by eta (1 + e^eps) unless it meets an axis first."""
         alpha, beta = self.base._error_rates(epsilon)
         with np.errstate(over="ignore"):
             value = self.base._delta(epsilon) + self.eta * (1 + np.exp(np.minimum(epsilon, 709.0)))
-        foot = float(self.base.reversed()._curve(np.asarray(self.eta))) - self.eta
-        with np.errstate(over="ignore"):
-            at_foot = 1 - np.exp(np.minimum(epsilon, 709.0)) * max(foot, 0.0)
-        value = np.where(alpha <= self.eta, np.minimum(value, self.infinite_mass), value)
-        value = np.where(beta <= self.eta, np.minimum(value, at_foot), value)
+        top, bottom = alpha <= self.eta, beta <= self.eta
+        if np.any(top):
+            value = np.where(top, np.minimum(value, self.infinite_mass), value)
+        if np.any(bottom):
+            at_foot = 1 - np.exp(np.minimum(epsilon, 709.0)) * self._foot
+            value = np.where(bottom, np.minimum(value, at_foot), value)
         return np.clip(value, 0.0, 1.0)
 
     def _curve(self, alpha: Floats) -> Floats:

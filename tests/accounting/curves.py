@@ -1,0 +1,34 @@
+"""One curve of every family, for tests that hold for all of them."""
+
+import numpy as np
+
+import privfit.accounting as pa
+from privfit.accounting.composition import ComposedCurve
+
+CURVES = {
+    "gaussian": pa.gaussian(1.2),
+    "laplace": pa.laplace(1.5),
+    "laplace small": pa.laplace(0.01),
+    "randomized response": pa.randomized_response(1.0),
+    "randomized response, 5 categories": pa.randomized_response(1.0, 5),
+    "(eps, delta)": pa.approximate_dp(0.7, 0.02),
+    "points": pa.from_points([0.1, 0.3, 0.6], [0.6, 0.3, 0.1]),
+    "profile": pa.from_profile([0.2, 1.0, 2.0], [0.3, 0.1, 0.05]),
+    "limit": pa.symmetric_laplace_limit(0.7),
+    "limit, shape 3": pa.symmetric_laplace_limit(0.7, 3),
+    "symmetric Laplace, d = 2": pa.symmetric_laplace(2, 0.8),
+    "symmetric Laplace, d = 6": pa.symmetric_laplace(6, 0.8),
+    "generalised Laplace, pure DP": pa.symmetric_laplace(3, 0.6, 2),
+    "generalised Laplace, bounded": pa.symmetric_laplace(4, 0.6, 2.25),
+    "generalised Laplace, large shape": pa.symmetric_laplace(2, 0.9, 12),
+    "zero inflated": pa.zil(3, 1.0, 0.05),
+    "slack": pa.shifted(pa.gaussian(1.0), 1e-6),
+    "worst of two": pa.minimum(pa.gaussian(1.0), pa.laplace(1.2)),
+    "composed": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
+}
+
+SYMMETRIC = {name: curve for name, curve in CURVES.items() if name != "points"}
+ALPHAS = np.concatenate([[0.0, 1e-12, 1e-6, 1e-3], np.linspace(0.01, 0.99, 41), [1 - 1e-6, 1.0]])
+THRESHOLDS = np.array([-5.0, -1.5, -0.7, -0.3, -1e-3, 0.0, 1e-3, 0.3, 0.7, 1.0, 1.5, 5.0, 20.0])
+
+assert isinstance(CURVES["composed"], ComposedCurve)

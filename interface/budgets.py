@@ -55,8 +55,8 @@ def numeric_budget(epsilon: float, delta: float, labels: Sequence[float], box: B
     spent = sum(check_number("the epsilon of a label", e, 0.0, low_open=True) for e in labels)
     if spent >= total.epsilon:
         raise ValueError(
-            f"the labels must leave some of epsilon = {epsilon:g} for the numeric columns, they take {spent:g}. "
-            "Lower the labels' epsilon or raise the total."
+            f"the labels must leave some of epsilon = {epsilon:g} for the numeric columns, "
+            f"they take {spent:g}. Lower the labels' epsilon or raise the total."
         )
     rest = total.epsilon - spent
     eta = Gaussian(1.0).slack(box)
@@ -65,7 +65,7 @@ def numeric_budget(epsilon: float, delta: float, labels: Sequence[float], box: B
     if left <= eta * (1.0 + math.exp(min(rest, 700.0))):
         needed = eta * (1.0 + math.exp(min(total.epsilon, 700.0)))
         raise ValueError(
-            f"delta must be > {needed:.2g} at epsilon = {epsilon:g}, got {delta:g}: that much is the numerical "
-            "slack of floating-point noise. Raise delta, or lower epsilon."
+            f"delta must be > {needed:.2g} at epsilon = {epsilon:g}, got {delta:g}: that much is the "
+            "numerical slack of floating-point noise. Raise delta, or lower epsilon."
         )
     return Budget(rest, left)

@@ -1,8 +1,8 @@
 """The main job on real data: budget, domain, calibration, one release, and what an analyst learns from it.
 
-Everything is real: the 1994 census extract, fresh keys from the operating system (so numbers differ a little from
-run to run), the file in between. The raw-data fits are shown for comparison only; nobody but the data holder
-could compute them.
+Everything is real: the 1994 census extract, fresh keys from the operating system (so numbers differ a little
+from run to run), the file in between. The raw-data fits are shown for comparison only; nobody but the data
+holder could compute them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DELTA = 1e-5
 LABEL_SHARE = 0.15
 """Share of epsilon spent on the income label; the three numeric columns get the rest."""
 USEFUL, TIGHT = 12.0, 4.0
-SWEEP = (2.0, 6.0, 8.0, 10.0)
+SWEEP = (2.0, 6.0, 8.0, 10.0, 11.0)
 N_ADULT = 48_842
 
 
@@ -191,7 +191,7 @@ def _laws(epsilon: float, shape: int | str) -> dict[Any, Any]:
     from privfit.budgets import numeric_budget
     from privfit.mechanisms import Box, RandomizedResponse, SymmetricLaplace
 
-    label, box = LABEL_SHARE * epsilon, Box(BOUNDS)
+    label, box = round(LABEL_SHARE * epsilon, 12), Box(BOUNDS)
     numeric = SymmetricLaplace.calibrate(numeric_budget(epsilon, DELTA, [label], box), box, shape=shape)
     return {FEATURES: numeric, TARGET: RandomizedResponse(label, len(LABELS))}
 
@@ -204,4 +204,3 @@ def _release(table: Any, laws: dict[Any, Any]) -> Any:
 
 def _ranges() -> dict[str, float]:
     return {name: float(high - low) for name, (low, high) in BOUNDS.items()}
-

@@ -37,20 +37,17 @@ def save_figures(result: DemoResult, oracle: DemoFit, folder: Path) -> list[Path
         {title: {label: fit.intervals for label, fit in own.items()} for title, own in fits.items()},
         {title: own["exact"].names for title, own in fits.items()},
         {
-            LOGISTIC: "change of the log-odds over the declared range, 95 % interval",
-            MEDIAN: "change in hours per week over the declared range, 95 % interval",
+            LOGISTIC: "change of the log-odds over the declared range",
+            MEDIAN: "change in hours over the declared range",
         },
     )
+    coefficients.suptitle(f"Release at ε = {first.epsilon:g}: estimates with 95 % intervals")
     budgets = sorted(result.sweep)
     cost = plot_cost(
         budgets,
-        {
-            name: [
-                result.sweep[e].error[j] if result.sweep[e].usable else float("inf") for e in budgets
-            ]
-            for j, name in enumerate(oracle.names)
-        },
+        {name: [float(result.sweep[e].error[j]) for e in budgets] for j, name in enumerate(oracle.names)},
         dict(zip(oracle.names, oracle.error.tolist(), strict=True)),
+        [not result.sweep[e].usable for e in budgets],
         "standard error (log-odds over the declared range)",
         f"What privacy costs: {LOGISTIC}",
     )

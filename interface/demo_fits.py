@@ -1,7 +1,7 @@
 """The two models of the demo, each fitted to raw data and to a release, reduced to what the demo shows.
 
-Coefficients are multiplied by the declared range of their column: the change from its lower to its upper bound,
-which is free of the column's unit and can be drawn on one axis.
+Coefficients are multiplied by the declared range of their column: the change from its lower to its upper
+bound, which is free of the column's unit and can be drawn on one axis.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def _reduce(fit: Any, run: Callable[[], Any], names: Sequence[str], ranges: Mapp
     bandwidth = fit.diagnostics_.get("bandwidth")
     if fit.correction == "exact" and fit.noise_.noisy and bandwidth and bandwidth > ranges[RESPONSE] / 2:
         notes.append(
-            f"the noise forces a smoothing bandwidth of {bandwidth:.0f} hours, more than half of the declared "
-            "range of the response: this is no longer a statement about its median."
+            f"the noise forces a smoothing bandwidth of {bandwidth:.0f} hours, more than half of the "
+            "declared range of the response: this is no longer a statement about its median."
         )
     cost = fit.efficiency_
     return DemoFit(

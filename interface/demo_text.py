@@ -49,9 +49,7 @@ class Story:
             progress.add_task(escape(text), total=None)
             yield
 
-    def opening(
-        self, rows: int, bounds: Mapping[str, tuple[float, float]], labels: Sequence[str]
-    ) -> None:
+    def opening(self, rows: int, bounds: Mapping[str, tuple[float, float]], labels: Sequence[str]) -> None:
         """Say what the data are and what was declared before anybody looked at them."""
         self.console.print(Panel("privfit demo: from a privacy budget to fitted models", expand=False))
         declared = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in bounds.items())
@@ -127,7 +125,9 @@ class Story:
 
 
 def _fit_table(title: str, fits: Mapping[str, DemoFit]) -> Table:
-    table = Table(title=title, title_justify="left", caption="estimate ± standard error; ratio: exact over raw data")
+    table = Table(
+        title=title, title_justify="left", caption="estimate ± standard error; ratio: exact over raw data"
+    )
     table.add_column("column", no_wrap=True)
     for label in fits:
         table.add_column(label, justify="right", no_wrap=True)

@@ -56,7 +56,7 @@ class Intervals:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Whether the interval is finite, shape (p,)."""
-        return np.isfinite(np.asarray(self.lower)) & np.isfinite(np.asarray(self.upper))
+        return np.asarray(np.isfinite(self.lower) & np.isfinite(self.upper))
 
 
 def plot_curves(
@@ -89,21 +89,16 @@ def plot_curves(
     alpha = np.concatenate([[0.0], np.geomspace(1e-6, 0.02, 80), np.linspace(0.022, 1.0, 160)])
     for ax in axes:
         ax.plot(alpha, 1 - alpha, color="0.45", linewidth=1.0, linestyle=":", label="perfect privacy")
+    quoted = ", ".join(f"{e:g}" for e in epsilons)
     for j, (label, curve) in enumerate(curves.items()):
-        style = {"color": COLOURS[j % 6], "label": label}
         with np.errstate(over="ignore"):
             beta = curve.curve(alpha)
         corners = _corners(curve, epsilons) if len(epsilons) else None
         for ax in axes:
-            ax.plot(alpha, beta, linewidth=2.0, linestyle=DASHES[j % 6], **style)
+            ax.plot(alpha, beta, color=COLOURS[j % 6], linestyle=DASHES[j % 6], linewidth=2.0, label=label)
             if corners is not None:
-                style["label"] = f"{label}, what (ε, δ) at ε = {', '.join(f'{e:g}' for e in epsilons)} imply"
-                # Straight lines between the corners are curves on logarithmic axes: drawn on the fine grid.
-                x = np.union1d(alpha, corners[0])
-                marks = {"marker": MARKERS[j % 6], "markerfacecolor": "white", "linewidth": 0.9}
-                marks["markevery"] = np.searchsorted(x, corners[0]).tolist()
-                ax.plot(x, np.interp(x, *corners), **marks, **style)
-                style["label"] = label
+                implied = f"{label}, what (ε, δ) at ε = {quoted} imply"
+                _draw_polyline(ax, np.union1d(alpha, corners[0]), corners, implied, j)
     x, y = "false-alarm rate of the attack (type I error)", "miss rate of the attack (type II error)"
     axes[0].set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel=x, ylabel=y, title="linear axes")
     axes[1].set(xscale="log", yscale="log", xlim=(1e-4, 1.1), ylim=(1e-4, 1.1), xlabel=x, ylabel=y)
@@ -116,6 +111,20 @@ def plot_curves(
     return figure
 
 
+def _draw_polyline(ax: Axes, x: Floats, corners: tuple[Floats, Floats], label: str, j: int) -> None:
+    """Straight lines between corners, drawn on a fine grid: on logarithmic axes they are curves."""
+    ax.plot(
+        x,
+        np.interp(x, *corners),
+        color=COLOURS[j % 6],
+        linewidth=0.9,
+        marker=MARKERS[j % 6],
+        markerfacecolor="white",
+        markevery=np.searchsorted(x, corners[0]).tolist(),
+        label=label,
+    )
+
+
 def _corners(curve: TradeOffCurve, epsilons: Sequence[float]) -> tuple[Floats, Floats]:
     """Corners of the polyline: its error rates at thresholds on either side of every quoted epsilon."""
     quoted = np.asarray(epsilons, dtype=float)
@@ -126,7 +135,9 @@ def _corners(curve: TradeOffCurve, epsilons: Sequence[float]) -> tuple[Floats, F
 
 
 def plot_coefficients(
-    panels: Mapping[str, Mapping[str, Intervals]], names: Mapping[str, Sequence[str]], units: Mapping[str, str]
+    panels: Mapping[str, Mapping[str, Intervals]],
+    names: Mapping[str, Sequence[str]],
+    units: Mapping[str, str],
 ) -> Figure:
     """Draw estimates with intervals, one panel per model, one mark per fit.
 
@@ -152,7 +163,7 @@ def plot_coefficients(
     """
     figure, axes = _figure(len(panels), (4.8 * len(panels) + 1.2, 3.9))
     for ax, (model, fits) in zip(axes, panels.items(), strict=True):
-        rows = np.arange(len(names[model]))
+        rows = np.arange(len(names[model]), dtype=np.float64)
         for j, (label, fit) in enumerate(fits.items()):
             _draw_fit(ax, rows + 0.2 * (j - (len(fits) - 1) / 2), fit, label, j)
         ax.axvline(0, color="0.45", linewidth=0.9, linestyle=":")
@@ -168,7 +179,7 @@ def _draw_fit(ax: Axes, rows: Floats, fit: Intervals, label: str, j: int) -> Non
     estimate, lower, upper = (np.asarray(v, float) for v in (fit.estimate, fit.lower, fit.upper))
     good = fit.usable
     bars = np.where(good, [estimate - lower, upper - estimate], 0.0)
-    style = {"color": COLOURS[j % 6], "marker": MARKERS[j % 6], "linestyle": "none"}
+    style: dict[str, Any] = {"color": COLOURS[j % 6], "marker": MARKERS[j % 6], "linestyle": "none"}
     ax.errorbar(estimate[good], rows[good], xerr=bars[:, good], capsize=3, label=label, **style)
     if not good.all():
         text = f"{label}: no interval" if good.any() else f"{label} (no interval: sample too small)"
@@ -186,19 +197,22 @@ def plot_cost(
     epsilons: Sequence[float],
     errors: Mapping[str, ArrayLike],
     oracle: Mapping[str, float],
+    small: Sequence[bool] = (),
     ylabel: str = "standard error",
     title: str = "",
 ) -> Figure:
-    """Draw standard errors against the budget; where there is none, mark that the sample is too small.
+    """Draw standard errors against the budget, and mark where the sample is too small for the noise.
 
     Parameters
     ----------
     epsilons : sequence of floats > 0
         Budgets, increasing.
     errors : mapping
-        ``{coefficient: standard errors, one per budget}``, inf where the sample is too small.
+        ``{coefficient: standard errors, one per budget}``, inf where there is none.
     oracle : mapping
         ``{coefficient: standard error of the raw data}``, drawn as a horizontal line.
+    small : sequence of bool, optional
+        Where the library warned, one per budget: a cross, and open marks if there are standard errors.
     ylabel, title : str
 
     Returns
@@ -217,20 +231,22 @@ def plot_cost(
     budgets = check_array("epsilons", epsilons)
     values = {name: check_array(f"errors[{name!r}]", own) for name, own in errors.items()}
     ax.set(xscale="log", yscale="log", xlabel="privacy budget of the record, ε (log scale)", ylabel=ylabel)
+    infinite = ~np.logical_and.reduce([np.isfinite(own) for own in values.values()])
+    warned = infinite | np.asarray(small, dtype=bool) if len(small) else infinite
     for j, (name, own) in enumerate(values.items()):
-        colour, good = COLOURS[j % 6], np.isfinite(own)
-        style = {"color": colour, "marker": MARKERS[j % 6], "linestyle": DASHES[j % 6]}
-        ax.plot(budgets[good], own[good], label=f"{name}, release", **style)
-        ax.axhline(oracle[name], color=colour, linewidth=1.0, linestyle=DASHES[j % 6], alpha=0.7)
+        style: dict[str, Any] = {"color": COLOURS[j % 6], "marker": MARKERS[j % 6]}
+        good, open_mark = np.isfinite(own) & ~warned, np.isfinite(own) & warned
+        ax.plot(budgets[good], own[good], linestyle=DASHES[j % 6], label=f"{name}, release", **style)
+        ax.plot(budgets[open_mark], own[open_mark], linestyle="none", markerfacecolor="white", **style)
+        ax.axhline(oracle[name], color=COLOURS[j % 6], linewidth=1.0, linestyle=DASHES[j % 6], alpha=0.7)
     lowest, highest = _span(list(values.values()), list(oracle.values()))
     ax.set_ylim(lowest / 1.6, highest * 3.0)
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    small = ~np.logical_and.reduce([np.isfinite(own) for own in values.values()])
-    if small.any():
-        _mark_small(ax, budgets[small], highest * 1.9)
+    if warned.any():
+        _mark_small(ax, budgets[warned], highest * 1.9)
     # One entry for all horizontal lines: they share colour and dashes with their coefficient.
-    ax.plot([], [], color="0.3", linewidth=1.0, label="same line without marks: raw data")
+    ax.plot([], [], color="0.3", linewidth=1.0, label="horizontal lines: raw data, same colour and dashes")
     ax.set_xlim(budgets.min() / 1.25, budgets.max() * 1.25)
     ax.set_xticks(budgets, [f"{b:g}" for b in budgets])
     ax.minorticks_off()
@@ -256,7 +272,7 @@ def _mark_small(ax: Axes, budgets: Floats, height: float) -> None:
         marker="x",
         markersize=9,
         markeredgewidth=2,
-        label="sample too small for this noise: no standard error",
+        label="the library warns: sample too small (open marks: not to be trusted)",
     )
 
 

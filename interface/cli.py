@@ -1,0 +1,118 @@
+"""The command ``privfit``: calibrate, curve, release, fit, demo.
+
+A user's mistake ends with exit code 2 and one line on stderr. Commands import what they need when they run,
+so that ``privfit --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from privfit.cli_calibrate import calibrate
+from privfit.cli_curve import curve
+from privfit.cli_demo import demo
+from privfit.cli_fit import fit
+from privfit.cli_release import release
+
+__all__ = ["app", "main", "run"]
+
+MISTAKE, BUG = 2, 70
+
+app = typer.Typer(
+    name="privfit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (calibrate, curve, release, fit, demo):
+    app.command(no_args_is_help=command in (calibrate, curve, release, fit))(command)
+
+
+@app.callback()
+def front(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+    ] = False,
+) -> None:
+    """Fit the noise to a privacy budget, then fit models to the noisy data.
+
+    A data holder calibrates noise (calibrate, curve) and releases a table
+    once (release). Anybody who has the released file fits models to it,
+    corrected for the noise (fit). Start with: privfit demo
+    """
+    if version:
+        from privfit import __version__
+
+        typer.echo(f"privfit {__version__}")
+        raise typer.Exit()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave Python with its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        ``sys.argv[1:]`` by default.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    Traceback (most recent call last):
+        ...
+    SystemExit: 0
+    """
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code: 0, 2 for a mistake of the user, 70 for one of ours.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> run(["--version"])
+    privfit 0.1.0
+    0
+    """
+    given = list(arguments) or ["--help"]
+    try:
+        code = app(args=given, prog_name="privfit", standalone_mode=False)
+    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+        return _complain(_one_line(error))
+    except typer.Abort:
+        return _complain("stopped.")
+    except Exception as error:
+        if hasattr(error, "format_message"):  # an unknown command, option or value
+            text = error.format_message()
+            return _complain(text) if text else MISTAKE  # without text, the help has been shown
+        if os.environ.get("PRIVFIT_DEBUG"):
+            raise
+        # The message of an unforeseen error could hold a cell of the table, so it is not shown.
+        _complain(f"unforeseen {type(error).__name__}; please report it (PRIVFIT_DEBUG=1 shows where).")
+        return BUG
+    return code if isinstance(code, int) else 0
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
+
+
+def _complain(text: str) -> int:
+    print(f"privfit: {' '.join(text.split())}", file=sys.stderr)
+    return MISTAKE

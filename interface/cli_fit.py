@@ -1,0 +1,169 @@
+"""``privfit fit``: fit a model to a release file, corrected for its noise."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from privfit.cli_common import AsJson, PlotFile, check_figure_path, emit, save_figure
+
+__all__ = ["fit"]
+
+MODELS = ("logistic", "linear", "quantile", "mean")
+
+
+def fit(
+    file: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release written by 'privfit release'.")],
+    model: Annotated[str, typer.Option(help="One of " + ", ".join(MODELS) + ".")] = "linear",
+    target: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column to explain; none for mean.", show_default=False)
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME", help="Columns that explain; all others by default.", show_default=False
+        ),
+    ] = None,
+    quantile: Annotated[float, typer.Option(help="Which quantile, for quantile regression.")] = 0.5,
+    correction: Annotated[
+        str, typer.Option(help="exact, dr, sdr, sl, or naive (ignores the noise).")
+    ] = "exact",
+    stabilize: Annotated[bool, typer.Option("--stabilize", help="Shrink where the sample is small.")] = False,
+    level: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    as_json: AsJson = False,
+    plot: PlotFile = None,
+) -> None:
+    """Fit a model to a release file: estimates, standard errors, cost of privacy.
+
+    The file carries the law of its noise, so nothing else is needed.
+
+    For example:
+
+      privfit fit adult.parquet --model logistic --target income
+          --features age,hours
+
+      privfit fit adult.parquet --model quantile --quantile 0.9
+          --target hours --features age --json
+
+      privfit fit adult.parquet --model mean
+    """
+    from privfit.accounting.validation import check_choice, check_number
+    from privfit.mechanisms import load_release
+
+    check_figure_path(plot)
+    check_choice("--model", model, MODELS)
+    check_number("--level", level, 0.0, 1.0, low_open=True, high_open=True)
+    estimator = _estimator(model, quantile, correction, stabilize)
+    # Arrays need neither pandas nor polars.
+    release = load_release(file, kind="numpy")
+    columns = _features(features, model, release)
+    response = None if target is None else _column(target, release)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        if model == "mean":
+            if response is not None:
+                raise ValueError("--model mean takes no --target; name the columns with --features.")
+            estimator.fit_release(release, features=columns)
+        else:
+            if response is None:
+                raise ValueError(f"--model {model} needs --target; the release has {list(release.names)}.")
+            estimator.fit_release(release, target=response, features=columns)
+    notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    names = [str(name) for name in columns or release.names if name != response]
+    payload = _payload(
+        estimator, names if model == "mean" else ["const", *names], model, response, level, notes
+    )
+
+    def show(console: Any) -> None:
+        console.print(estimator.summary(level), markup=False, soft_wrap=True)
+        for note in notes:
+            console.print(f"WARNING: {note}", markup=False, soft_wrap=True)
+
+    emit(payload, as_json, show)
+    if plot is not None:
+        _plot(payload, model, level, plot)
+
+
+def _estimator(model: str, quantile: float, correction: str, stabilize: bool) -> Any:
+    from privfit import estimators
+
+    if model == "mean":
+        return estimators.Mean()
+    options: dict[str, Any] = {"correction": correction, "stabilize": "auto" if stabilize else None}
+    if model == "logistic":
+        return estimators.LogisticRegression(**options)
+    if model == "linear":
+        return estimators.LinearRegression(**options)
+    return estimators.QuantileRegression(quantile, **options)
+
+
+def _features(text: str | None, model: str, release: Any) -> list[Any] | None:
+    if text is not None:
+        return [_column(name.strip(), release) for name in text.split(",")]
+    if model != "mean":
+        return None
+    labels = {
+        name
+        for names, law in release.parts.items()
+        if law.mechanism == "randomized_response"
+        for name in names
+    }
+    numeric = [name for name in release.columns if name not in labels]
+    if not numeric:
+        raise ValueError("the release has no numeric column with noise; name columns with --features.")
+    return numeric
+
+
+def _column(name: str, release: Any) -> Any:
+    """The columns of a released array are called by their positions."""
+    return int(name) if name.isdigit() and name not in release.names else name
+
+
+def _payload(
+    estimator: Any, names: list[str], model: str, target: Any, level: float, notes: list[str]
+) -> dict[str, Any]:
+    interval, errors = estimator.conf_int(level), estimator.bse_
+    cost = estimator.efficiency_
+    return {
+        "model": model,
+        "target": target,
+        "correction": getattr(estimator, "correction", "exact"),
+        "rows": cost.n,
+        "converged": bool(estimator.converged_),
+        "level": level,
+        "coefficients": [
+            {
+                "name": name,
+                "estimate": float(estimator.params_[j]),
+                "standard_error": float(errors[j]),
+                "lower": float(interval[j, 0]),
+                "upper": float(interval[j, 1]),
+                "p_value": float(estimator.pvalues_[j]),
+            }
+            for j, name in enumerate(names)
+        ],
+        "efficiency": {
+            "standard_error_factor": float(cost.overall),
+            "raw_records_worth": float(cost.n_effective),
+        },
+        "records_needed": estimator.diagnostics_.get("n_needed"),
+        "warnings": notes,
+    }
+
+
+def _plot(payload: dict[str, Any], model: str, level: float, path: Path) -> None:
+    from privfit.figures import Intervals, plot_coefficients
+
+    rows = [row for row in payload["coefficients"] if row["name"] != "const"] or payload["coefficients"]
+    columns = {key: np.array([row[key] for row in rows]) for key in ("estimate", "lower", "upper")}
+    title = f"{model}, {payload['rows']:,} records"
+    figure = plot_coefficients(
+        {title: {f"{payload['correction']}, {level:.0%} intervals": Intervals(**columns)}},
+        {title: [row["name"] for row in rows]},
+        {title: "estimate, in the units of the columns"},
+    )
+    save_figure(figure, path)

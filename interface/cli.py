@@ -34,10 +34,18 @@ for command in (calibrate, curve, release, fit, demo):
     app.command(no_args_is_help=command in (calibrate, curve, release, fit))(command)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from privfit import __version__
+
+        typer.echo(f"privfit {__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
 def front(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Fit the noise to a privacy budget, then fit models to the noisy data.
@@ -46,11 +54,6 @@ def front(
     once (release). Anybody who has the released file fits models to it,
     corrected for the noise (fit). Start with: privfit demo
     """
-    if version:
-        from privfit import __version__
-
-        typer.echo(f"privfit {__version__}")
-        raise typer.Exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

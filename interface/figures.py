@@ -101,7 +101,7 @@ def plot_curves(
                 _draw_polyline(ax, np.union1d(alpha, corners[0]), corners, implied, j)
     x, y = "false-alarm rate of the attack (type I error)", "miss rate of the attack (type II error)"
     axes[0].set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel=x, ylabel=y, title="linear axes")
-    axes[1].set(xscale="log", yscale="log", xlim=(1e-4, 1.1), ylim=(1e-4, 1.1), xlabel=x, ylabel=y)
+    axes[1].set(xscale="log", yscale="log", xlim=(6e-5, 1.2), ylim=(6e-5, 1.2), xlabel=x, ylabel=y)
     axes[1].set_title("the same, logarithmic axes")
     for ax in axes:
         ax.set_box_aspect(1)

@@ -60,6 +60,9 @@ def read_private_table(
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     wanted = [*numeric, *labels, *public]
+    twice = sorted({name for name in wanted if wanted.count(name) > 1})
+    if twice:
+        raise ValueError(f"name each column once, got {', '.join(twice)} more than once.")
     suffix = path.suffix.lower()
     if suffix == ".csv":
         return _read_csv(path, numeric, labels, wanted)

@@ -101,7 +101,8 @@ class TradeOffCurve(ABC):
             low, high = bisect_decreasing(
                 lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-limit, upper=limit
             )
-        return np.maximum(self._support_line(low, alpha), self._support_line(high, alpha))
+        value = np.maximum(self._support_line(low, alpha), self._support_line(high, alpha))
+        return np.where(alpha == 0.0, 1.0 - self.infinite_mass, value)
 
     def _support_line(self, t: Floats, alpha: Floats) -> Floats:
         """Value at alpha of the tangent with slope -e^t: a lower bound of f for every t."""
@@ -301,9 +302,8 @@ class TradeOffCurve(ABC):
                 return np.log(value) - target
 
         result = np.empty_like(delta)
-        mass = float(np.clip(self._shift(np.float64(self.infinite_mass), bound), 0.0, 1.0))
-        if self.infinite_mass == 0.0 and self.precision.absolute == 0.0:
-            mass = 0.0
+        certain = self.infinite_mass
+        mass = float(np.clip(self._shift(np.float64(certain), bound), 0.0, 1.0)) if certain > 0 else 0.0
         hopeless = delta < mass if mass > 0 else np.zeros_like(delta, dtype=bool)
         result[hopeless] = np.inf
         at_limit = ~hopeless & (delta <= mass)

@@ -72,12 +72,16 @@ class Budget(Target):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0))
         hint = "A delta of 1 or more allows everything; ask for less than 1 / (number of records)."
-        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, high_open=True, hint=hint))
+        object.__setattr__(
+            self, "delta", check_number("delta", self.delta, 0.0, 1.0, high_open=True, hint=hint)
+        )
         if self.epsilon == 0 and self.delta == 0:
-            raise ValueError("epsilon and delta must not both be 0: no finite noise hides everything; raise one.")
+            raise ValueError(
+                "epsilon and delta must not both be 0: no finite noise hides everything; raise one."
+            )
 
     def slack(self, curve: TradeOffCurve) -> float:
-        """log of delta over the curve's delta at epsilon (upper bound)."""
+        """Log of delta over the curve's delta at epsilon (upper bound)."""
         if self.delta == 0:
             return self.epsilon - curve.epsilon(0.0) if curve.epsilon(0.0) < math.inf else -math.inf
         if curve.delta(self.epsilon) > 1e-290:
@@ -107,7 +111,7 @@ class GDP(Target):
         object.__setattr__(self, "mu", check_number("mu", self.mu, 0.0, low_open=True))
 
     def slack(self, curve: TradeOffCurve) -> float:
-        """log of mu over the curve's own mu."""
+        """Log of mu over the curve's own mu."""
         own = curve.mu if isinstance(curve, GaussianCurve) else curve.gdp()
         return math.log(self.mu / own) if 0 < own < math.inf else (-math.inf if own else math.inf)
 
@@ -135,7 +139,7 @@ class Advantage(Target):
         object.__setattr__(self, "value", value)
 
     def slack(self, curve: TradeOffCurve) -> float:
-        """log of the bound over the curve's advantage (upper bound)."""
+        """Log of the bound over the curve's advantage (upper bound)."""
         return math.log(self.value / curve.advantage) if curve.advantage > 0 else math.inf
 
 
@@ -182,7 +186,10 @@ class _Dominate(Target):
     def slack(self, curve: TradeOffCurve) -> float:
         """Largest log-ratio of the profiles (negative where the curve falls below the target)."""
         grid = np.union1d(self.curve._comparison_grid(), curve._comparison_grid())
-        wanted, own = self.curve._log_delta(grid), curve._log_delta(grid) + math.log1p(curve.precision.relative)
+        wanted, own = (
+            self.curve._log_delta(grid),
+            curve._log_delta(grid) + math.log1p(curve.precision.relative),
+        )
         live = own > -690.0
         return float(np.min((wanted - own)[live])) if live.any() else math.inf
 
@@ -278,5 +285,7 @@ def _bracket(slack: Callable[[float], float], first: float, wanted: Target) -> t
                     f"no noise scale up to {math.exp(x):.0e} meets {wanted}; loosen the target (a larger epsilon or "
                     "delta) or change the mechanism (this one may have a floor, such as delta0 >= delta)."
                 )
-            raise ValueError(f"every noise scale down to {math.exp(x):.0e} meets {wanted}; no noise is needed.")
+            raise ValueError(
+                f"every noise scale down to {math.exp(x):.0e} meets {wanted}; no noise is needed."
+            )
     return (x, x + step) if step > 0 else (x + step, x)

@@ -200,7 +200,9 @@ def approximate_dp(epsilon: float, delta: float = 0.0) -> DiscreteCurve:
     high = (1 - d) / (1 + math.exp(-eps))
     low = (1 - d) * math.exp(-eps) / (1 + math.exp(-eps))
     return from_atoms(
-        np.array([-math.inf, -eps, eps, math.inf]), np.array([d, high, low, 0.0]), np.array([0.0, low, high, d])
+        np.array([-math.inf, -eps, eps, math.inf]),
+        np.array([d, high, low, 0.0]),
+        np.array([0.0, low, high, d]),
     )
 
 
@@ -318,9 +320,7 @@ def from_profile(epsilon: ArrayLike, delta: ArrayLike) -> DiscreteCurve:
     slopes = np.array([line[0] for line in reversed(lines)])
     loss, q = np.log(slopes), p * slopes
     top = 1 - lines[-1][1]
-    return from_atoms(
-        np.r_[-np.inf, -loss, loss, np.inf], np.r_[top, q, p, 0.0], np.r_[0.0, p, q, top]
-    )
+    return from_atoms(np.r_[-np.inf, -loss, loss, np.inf], np.r_[top, q, p, 0.0], np.r_[0.0, p, q, top])
 
 
 def _crossing(flat: tuple[float, float], steep: tuple[float, float]) -> float:

@@ -94,7 +94,7 @@ def _laguerre_like() -> tuple[Floats, Floats]:
 
 
 def gaussian_log_delta(epsilon: Floats, mu: Floats) -> Floats:
-    """log delta(eps) of the Gaussian mechanism for broadcast arrays of eps and mu > 0 (no checks).
+    """Log delta(eps) of the Gaussian mechanism for broadcast arrays of eps and mu > 0 (no checks).
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class Panels:
         return [_Panel(low, high, coefficients, _log_integral(coefficients, low, high, np.array([low]))[0])]
 
     def _log_tail(self, i: int, j: int) -> float:
-        """log of the integral of e^t alpha(t) over everything above panel j of interval i."""
+        """Log of the integral of e^t alpha(t) over everything above panel j of interval i."""
         total = -math.inf
         reference = self._panels(i)[j].log_integral
         for n in range(i, len(self.edges) - 1):
@@ -160,7 +160,7 @@ class Panels:
         return found
 
     def _bounds_near_end(self, t: Floats) -> tuple[Floats, Floats]:
-        """alpha is at most its value at the last edge, so delta(t) <= (end - t) e^end alpha."""
+        """Alpha is at most its value at the last edge, so delta(t) <= (end - t) e^end alpha."""
         panels = self._panels(len(self.edges) - 2)
         if not panels or panels[-1].high < self.edges[-1]:
             return np.full(t.shape, -np.inf), np.full(t.shape, -np.inf)
@@ -196,7 +196,7 @@ class Panels:
 
 
 def _log_integral(coefficients: Floats, low: float, high: float, start: Floats) -> Floats:
-    """log of int_start^high e^t alpha(t) dt inside one panel, for an array of starting points."""
+    """Log of int_start^high e^t alpha(t) dt inside one panel, for an array of starting points."""
     t = start[:, None] + (high - start)[:, None] * 0.5 * (1 + _GAUSS_X)
     x = 2 * (t - low) / (high - low) - 1
     value = t + _clenshaw(coefficients[:, None, None], x)

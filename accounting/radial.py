@@ -45,7 +45,10 @@ class RadialLaw:
         self._inverse = density[::-1], u[::-1]
         x, w = np.polynomial.legendre.leggauss(5)
         self._rule = ((1 + x) / 2, w / 2)
-        self.mode = float(u[np.argmax(dim * u + density)])
+        radial = dim * u + density
+        peak = int(np.argmax(radial))
+        self.mode = float(u[peak])
+        self._falling = u[peak:], radial[peak:]
 
     def _direct_log_density(self, u: Floats) -> Floats:
         safe = np.maximum(u, SMALLEST)
@@ -83,6 +86,14 @@ class RadialLaw:
     def log_radial_density(self, u: Floats) -> Floats:
         """Log of the density of u = log(sqrt(2k) |S|)."""
         return self.log_constant + self.dim * u + self.log_density(u)
+
+    def far_end(self, u: Floats) -> Floats:
+        """Where the radial density has fallen by e^-50 from its value at u or at its mode, if that is later."""
+        grid, radial = self._falling
+        begin = np.maximum(u, self.mode)
+        level = np.interp(begin, grid, radial) - 50.0
+        end = np.interp(-level, -radial, grid)
+        return np.where(level > radial[-1], end, np.logaddexp(begin, math.log(80.0)))
 
     def drop(self, u: Floats, w: Floats, base: Floats | None = None) -> Floats:
         """F(u + w) - F(u), with small relative error also when w is small; `base` is F(u) if known.

@@ -36,12 +36,12 @@ __all__ = ["SymmetricLaplaceCurve", "rejection_probability", "symmetric_laplace"
 
 Floats = NDArray[np.float64]
 MAX_DIM = 10_000
-COARSE, FINE = 28, 64
+COARSE = 28
 SUPPORT = 42.0  # the integrand is followed down to e^-42 of its peak
 
 
 def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
-    """log P[L > t] for thresholds 0 <= t below the largest loss; `shift` is C = sqrt(2k) c.
+    """Log P[L > t] for thresholds 0 <= t below the largest loss; `shift` is C = sqrt(2k) c.
 
     Parameters
     ----------
@@ -64,9 +64,7 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
     start = shift - entry
     # y = z - start = unit (e^x - 1): linear near the entry, logarithmic far away
     unit = np.where(entry > 0, entry, start)
-    top = np.maximum(np.exp(law.mode), start)
-    far = top + 70.0 + 14.0 * np.sqrt(top) - start
-    length = np.log1p(np.minimum(inside, far) / unit)
+    length = np.log1p(np.minimum(inside, np.exp(law.far_end(np.log(start))) - start) / unit)
 
     def log_integrand(x: Floats, steps: int) -> Floats:
         y = unit[:, None] * np.expm1(x)
@@ -92,7 +90,7 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
         grid = np.concatenate([[0.0], fraction, [1.0]])
         span = high - low
         low, high = low + span * grid[first], low + span * grid[last + 2]
-    fraction, jacobian, weight = _fine_rule()
+    fraction, jacobian, weight = _fine_rule(law.dim)
     value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 12)
     peak = np.maximum(value.max(axis=1), -1e5)
     total = np.exp(value - peak[:, None]) @ (weight * jacobian)
@@ -100,9 +98,10 @@ def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
         return np.log(total * (high - low)) + peak
 
 
-@lru_cache(maxsize=1)
-def _fine_rule() -> tuple[Floats, Floats, Floats]:
-    x, weight = np.polynomial.legendre.leggauss(FINE)
+@lru_cache(maxsize=16)
+def _fine_rule(dim: int) -> tuple[Floats, Floats, Floats]:
+    """Gauss-Legendre nodes; the probability of a cap varies on a scale of dim^(-1/2)."""
+    x, weight = np.polynomial.legendre.leggauss(max(64, 16 * math.ceil(0.8 * math.sqrt(dim))))
     return (*_sine_map((1 + x) / 2), weight / 2)
 
 
@@ -112,8 +111,8 @@ def _sine_map(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_cap_probability(dim: int, reach: Floats) -> Floats:
-    """log P[cos(angle) > 1 - reach] for a uniform direction in R^dim, 0 <= reach <= 1."""
-    from scipy.special import betainc, betaln
+    """Log P[cos(angle) > 1 - reach] for a uniform direction in R^dim, 0 <= reach <= 1."""
+    from scipy.special import betainc, betaln, hyp2f1
 
     with np.errstate(divide="ignore"):
         if dim == 1:
@@ -125,9 +124,17 @@ def _log_cap_probability(dim: int, reach: Floats) -> Floats:
             return np.log(np.arcsin(np.sqrt(square)) / np.pi)
         a = (dim - 1) / 2
         value = 0.5 * betainc(a, 0.5, square)
-        # the incomplete beta function underflows in high dimension: its leading term does not
-        leading = a * np.log(square) - math.log(2 * a) - betaln(a, 0.5)
-        return np.where(value > 1e-280, np.log(value), leading)
+        result = np.log(value)
+        # in high dimension the incomplete beta function underflows; its logarithm is still needed
+        tiny = value < 1e-280
+        if np.any(tiny):
+            x = np.maximum(square[tiny], 1e-300)
+            series = hyp2f1(a + 0.5, 1.0, a + 1.0, x)  # DLMF 8.17.8
+            result[tiny] = (
+                a * np.log(x) + 0.5 * np.log1p(-x) - math.log(2 * a) - betaln(a, 0.5) + np.log(series)
+            )
+            result[square == 0] = -np.inf
+        return result
 
 
 class _Axis:
@@ -162,7 +169,9 @@ class _Axis:
         a, shift, law = np.exp(x), self.shift, self.law
         other = np.log(shift + side * a)
         derivative = -law.slope(x) + law.slope(other) * (side * a / (shift + side * a))
-        ratio = shift / a if side > 0 else np.maximum(shift - 2 * a, 0.0) / a  # other distance over a, less one
+        ratio = (
+            shift / a if side > 0 else np.maximum(shift - 2 * a, 0.0) / a
+        )  # other distance over a, less one
         return law.drop(other, -np.log1p(ratio)), derivative
 
     def _grid(self, side: float) -> tuple[Floats, Floats]:
@@ -292,7 +301,9 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         bottom = float(target.min())
         columns: list[Floats] = []
         for i in range(len(self._panels.edges) - 1):
-            for panel in self._panels.covering(self._panels.edges[i], self._panels.edges[i + 1] * (1 - 1e-15)):
+            for panel in self._panels.covering(
+                self._panels.edges[i], self._panels.edges[i + 1] * (1 - 1e-15)
+            ):
                 t = np.linspace(panel.low, panel.high, 48)
                 alpha, exceed = self._tails(t)
                 columns.append(np.vstack([t, np.log(np.maximum(exceed if mirrored else alpha, 1e-320))]))

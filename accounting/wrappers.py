@@ -1,11 +1,11 @@
 """Curves made from other curves: zero inflation, numerical slack, and the worst of several.
 
-    zero inflation   noise is exactly 0 with probability delta0:
-                     f(alpha) = (1 - delta0) base(alpha / (1 - delta0)),   delta = delta0 + (1 - delta0) delta_base
-    slack            the sampler misses its law by at most eta in total variation:
-                     f(alpha) = base(alpha + eta) - eta,                   delta <= delta_base + (1 + e^eps) eta
-    worst of several the largest convex function below all: delta(eps) = max_i delta_i(eps); at slope -e^t it
-                     touches the curve that attains the maximum, so its error rates are that curve's.
+zero inflation   noise is exactly 0 with probability delta0:
+f(alpha) = (1 - delta0) base(alpha / (1 - delta0)),   delta = delta0 + (1 - delta0) delta_base
+slack            the sampler misses its law by at most eta in total variation:
+f(alpha) = base(alpha + eta) - eta,                   delta <= delta_base + (1 + e^eps) eta
+worst of several the largest convex function below all: delta(eps) = max_i delta_i(eps); at slope -e^t it
+touches the curve that attains the maximum, so its error rates are that curve's.
 """
 
 from __future__ import annotations
@@ -242,7 +242,9 @@ class MinimumCurve(TradeOffCurve):
 
     def _curve(self, alpha: Floats) -> Floats:
         """Supremum over t of 1 - delta(t) - e^t alpha: exact, with the segments between two curves."""
-        low, high = bisect_decreasing(lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-800.0, upper=800.0)
+        low, high = bisect_decreasing(
+            lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-800.0, upper=800.0
+        )
         best = np.maximum(self._support_line(low, alpha), self._support_line(high, alpha))
         return np.minimum(best, np.min([c._curve(alpha) for c in self.curves], axis=0))
 
@@ -281,4 +283,3 @@ def minimum(*curves: TradeOffCurve) -> TradeOffCurve:
     made = MinimumCurve(curves)
     distinct = tuple(dict.fromkeys(made.curves))
     return distinct[0] if len(distinct) == 1 else MinimumCurve(distinct)
-

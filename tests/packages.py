@@ -23,7 +23,9 @@ assert (home / "py.typed").exists() and any(pathlib.Path(p, "adult.csv.gz").exis
 def run(*command: object, cwd: Path) -> None:
     done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"failed: {' '.join(str(c) for c in command[:6])}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        sys.exit(
+            f"failed: {' '.join(str(c) for c in command[:6])}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        )
 
 
 def check_install(folder: Path, *pip_arguments: object) -> None:
@@ -34,7 +36,17 @@ def check_install(folder: Path, *pip_arguments: object) -> None:
     packages = next(p for p in sys.path if p.endswith("site-packages"))
     # setuptools and wheel for the editable builds, and the dependencies, come from the test environment
     site = next((environment / "lib").glob("python*/site-packages"))
-    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", *pip_arguments, cwd=folder)
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+        *pip_arguments,
+        cwd=folder,
+    )
     (site / "dependencies.pth").write_text(packages + "\n")
     run(python, "-c", CHECK, cwd=folder)
 
@@ -49,7 +61,12 @@ def main() -> None:
         (wheel,) = (folder / "dist").glob("*.whl")
         (sdist,) = (folder / "dist").glob("*.tar.gz")
         names = zipfile.ZipFile(wheel).namelist()
-        wanted = ["privfit/__init__.py", "privfit/py.typed", "privfit/data/adult.csv.gz", "privfit/estimators/losses/base.py"]
+        wanted = [
+            "privfit/__init__.py",
+            "privfit/py.typed",
+            "privfit/data/adult.csv.gz",
+            "privfit/estimators/losses/base.py",
+        ]
         missing = [w for w in wanted if w not in names]
         if missing:
             sys.exit(f"the wheel lacks {missing}")

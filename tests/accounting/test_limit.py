@@ -14,7 +14,9 @@ def mixture(function, shape):
     with mp.workdps(30):
         k = mp.mpf(shape)
         weight = lambda w: k**k / mp.gamma(k) * w ** (k - 1) * mp.exp(-k * w)  # noqa: E731
-        return float(mp.quad(lambda w: weight(w) * function(w), [0, 1e-4, 1e-2, 0.1, 0.5, 1, 3, 10, 40, mp.inf]))
+        return float(
+            mp.quad(lambda w: weight(w) * function(w), [0, 1e-4, 1e-2, 0.1, 0.5, 1, 3, 10, 40, mp.inf])
+        )
 
 
 @pytest.mark.parametrize("shape", [1, 2, 5])
@@ -54,7 +56,9 @@ def test_shape_one_by_both_routes():
     from privfit.accounting.limit import ShapedLimitCurve
 
     t = np.linspace(-4, 4, 41)
-    for got, wanted in zip(ShapedLimitCurve(0.6, 1).error_rates(t), pa.symmetric_laplace_limit(0.6).error_rates(t), strict=True):
+    for got, wanted in zip(
+        ShapedLimitCurve(0.6, 1).error_rates(t), pa.symmetric_laplace_limit(0.6).error_rates(t), strict=True
+    ):
         assert np.allclose(got, wanted, rtol=1e-11)
 
 

@@ -13,7 +13,7 @@ ALPHA = np.linspace(0, 1, 201)
 def test_zero_inflation_formulas():
     base, d0 = pa.gaussian(1.3), 0.1
     curve = pa.zero_inflated(base, d0)
-    expected = np.where(ALPHA <= 1 - d0, (1 - d0) * base.curve(np.minimum(ALPHA / (1 - d0), 1)), 0.0)
+    expected = np.where(1 - d0 >= ALPHA, (1 - d0) * base.curve(np.minimum(ALPHA / (1 - d0), 1)), 0.0)
     assert np.allclose(curve.curve(ALPHA), expected, atol=1e-12)
     assert curve.delta(0.7) == pytest.approx(d0 + (1 - d0) * base.delta(0.7), rel=1e-11)
     assert pa.zero_inflated(base, 0.0) is base
@@ -64,7 +64,9 @@ def test_worst_of_several_is_the_convex_hull_of_the_minimum():
     assert pa.minimum(a, a) is a
 
 
-@pytest.mark.parametrize("make", [lambda: pa.zero_inflated(1, 0.1), lambda: pa.shifted(None, 0.1), lambda: pa.minimum("a")])
+@pytest.mark.parametrize(
+    "make", [lambda: pa.zero_inflated(1, 0.1), lambda: pa.shifted(None, 0.1), lambda: pa.minimum("a")]
+)
 def test_wrong_types(make):
     with pytest.raises(TypeError, match="curve"):
         make()

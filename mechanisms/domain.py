@@ -187,7 +187,11 @@ class Ball:
         return np.full(self.dim, self.radius)
 
     def shift(self, scales: Floats, protect: str) -> float:
-        """Return 2R/min(scales): one coordinate alone can already move by the diameter."""
+        """Return 2R/min(scales) at both levels: one coordinate alone can already move by the diameter.
+
+        An attribute outside the ball also moves the others when the record is projected; the l2 distance of
+        two projected records is at most 2R all the same.
+        """
         return float(self.diameter / scales.min())
 
     def project(self, x: Floats) -> None:

@@ -55,6 +55,7 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False) -> N
         "grid": _grids(release.law, domains),
         "n_rows": release.n_rows,
         "kind": release.kind,
+        "flat": release.kind == "numpy" and release.frame.ndim == 1,
         "secure": release.secure,
         "guarantee": {
             "slack": promise.slack,
@@ -138,7 +139,7 @@ def _parse(record: Any, table: Any, kind: str) -> Release:
         raise ValueError("its checksum does not fit.")
     made = check_choice("kind", kind or record["kind"], KINDS)
     return Release(
-        frame=_native(table, made, names),
+        frame=_native(table, made, names, record["flat"] is True),
         law=law,
         domain=domains[0] if len(domains) == 1 else domains,
         columns=tuple(columns),
@@ -210,7 +211,7 @@ def _arrow(release: Release) -> Any:
     )
 
 
-def _native(table: Any, kind: str, names: list[Any]) -> Any:
+def _native(table: Any, kind: str, names: list[Any], flat: bool) -> Any:
     plain = table.replace_schema_metadata(None)
     if kind == "pyarrow":
         return plain
@@ -224,7 +225,8 @@ def _native(table: Any, kind: str, names: list[Any]) -> Any:
         return frame
     cells = [column.to_numpy() for column in plain.columns]
     numeric = all(column.dtype.kind in "biuf" for column in cells)
-    return np.column_stack([column.astype(np.float64 if numeric else object) for column in cells])
+    columns = [column.astype(np.float64 if numeric else object) for column in cells]
+    return columns[0] if flat else np.column_stack(columns)
 
 
 def _version() -> str:

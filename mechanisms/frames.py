@@ -108,6 +108,12 @@ class _Frame(Table):
         if str(getattr(series.to_native(), "dtype", "")) == "object":
             # narwhals would look at the cells to name the type.
             return _numbers(np.asarray(series.to_numpy(), dtype=object), column)
+        if series.dtype.is_integer() and series.dtype not in (nw.Int128, nw.UInt128):
+            # Not by a cast: Arrow refuses integers above 2^53, with the person's value in the message.
+            missing = series.is_null().to_numpy()
+            values = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
+            values[missing] = np.nan
+            return values
         if series.dtype.is_numeric() or series.dtype == nw.Boolean:
             values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
             return _numbers(np.asarray(values, dtype=np.float64), column)
@@ -192,6 +198,7 @@ def _read_array(data: NDArray[Any], names: Sequence[Column]) -> Table:
         raise TypeError(
             "data must be a plain array, got a masked one. Use data.astype(float).filled(np.nan)."
         )
+    data = np.asarray(data)
     if data.ndim not in (1, 2):
         raise ValueError(f"data must be an array of shape (n, columns), got {data.ndim} dimensions.")
     if data.dtype.kind not in "biufOUT":

@@ -2,7 +2,8 @@ r"""Product Laplace noise: Z_j with density exp(-|z|/b_j)/(2 b_j), independent p
 
 Coordinate j alone is the Laplace curve with a_j = r_j/b_j: f(alpha) = 1 - e^a alpha up to e^-a/2, then
 e^-a/(4 alpha), then e^-a (1 - alpha). A record changes every coordinate, so its curve is the composition
-of the d curves; on a ball only sum_j |shift_j|/b_j <= 2R |1/b|_2 is used, as pure differential privacy.
+of the d curves; on a ball only sum_j |shift_j|/b_j <= 2R |1/b|_2 is used, as pure differential privacy, for
+attributes too: projecting two records that differ in one coordinate can move all the others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.additive import AdditiveLaw
-from privfit.mechanisms.domain import Ball
+from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.law import check_protect
 from privfit.mechanisms.samplers import laplace_coordinate
 
@@ -46,12 +47,13 @@ class Laplace(AdditiveLaw):
     mechanism: ClassVar[str] = "laplace"
 
     def tradeoff(self, domain: Any, protect: str = "record") -> TradeOffCurve:
-        """Return the composed Laplace curves (record) or the worst single one (attribute)."""
+        """Return the composed Laplace curves (record), or the worst single one (attribute, on a box)."""
         from privfit.accounting import approximate_dp, laplace
 
         self.check_domain(domain)
         scales = self.scales(domain.dim)
-        if check_protect(protect) == "attribute" or domain.dim == 1:
+        attribute = check_protect(protect) == "attribute"
+        if domain.dim == 1 or (attribute and isinstance(domain, Box)):
             return laplace(domain.shift(scales, "attribute"))
         if isinstance(domain, Ball):
             return approximate_dp(domain.diameter * float(np.sqrt(np.square(1 / scales).sum())), 0.0)

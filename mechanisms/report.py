@@ -52,7 +52,8 @@ def report(release: Release) -> str:
         "",
         str(release.guarantee()),
         "",
-        "record: a person's whole row is protected; attribute: one column of it, the others known.",
+        "record: all of a person's columns with noise are protected together; attribute: one of them, the "
+        "others known. The number of rows is public.",
     ]
     for columns, expected in expected_exact_rows(release).items():
         lines.append(f"rows expected to be exact (to the grid) in {columns}: {expected:.4g}")

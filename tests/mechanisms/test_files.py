@@ -59,6 +59,14 @@ def test_arrays_round_trip(tmp_path):
     again = load_release(tmp_path / "r.parquet")
     assert again.frame.tobytes() == out.frame.tobytes() and again.domain == Ball(1.0, 3)
     assert again.columns == (0, 1, 2)
+    flat = release(np.zeros(7), SymmetricLaplace(1.0), Ball(1.0, 1))
+    flat.save(tmp_path / "f.parquet")
+    one = load_release(tmp_path / "f.parquet")
+    assert one.frame.shape == (7,) and one.frame.tobytes() == flat.frame.tobytes()
+    assert load_release(tmp_path / "f.parquet", "pandas").frame.shape == (7, 1)
+    labels = release(np.array(["a", "b"]), RandomizedResponse(1.0), Categories({0: ["a", "b"]}))
+    labels.save(tmp_path / "l.parquet")
+    assert load_release(tmp_path / "l.parquet").frame.shape == (2,)
     mixed = release(
         np.array([[1.0, "yes"]], dtype=object),
         {0: Gaussian(1.0), 1: RandomizedResponse(1.0)},

@@ -73,6 +73,23 @@ def test_laplace_on_a_ball_is_pure_at_the_l1_length_of_the_diameter():
     assert curve.epsilon(0.0) == pytest.approx(worst, rel=1e-7)
 
 
+def test_laplace_attribute_on_a_ball_covers_the_coordinates_that_projection_moves():
+    # Raw records that differ in coordinate 0 only; projection onto the ball then moves all coordinates.
+    dim, law, ball = 9, Laplace(1.0), Ball(1.0, 9)
+    pair = np.ones((dim, 2))
+    pair[0] = -4.0, 4.0
+    ball.project(pair)
+    shift = np.abs(pair[:, 0] - pair[:, 1])
+    assert shift[0] < 2 and law.tradeoff(ball, "attribute").epsilon(0.0) >= shift.sum()
+    pair = np.ones((dim, 2))
+    pair[0] = 0.0, 1e9
+    ball.project(pair)
+    shift = np.abs(pair[:, 0] - pair[:, 1]).sum()
+    # Far more than the diameter 2 that a record inside the ball could move along one axis.
+    assert shift > 3.8 and law.tradeoff(ball, "attribute").epsilon(0.0) >= shift
+    assert law.tradeoff(Ball(1.0, 1), "attribute").epsilon(0.0) == pytest.approx(2.0, rel=1e-9)
+
+
 def test_symmetric_laplace_in_one_dimension_is_laplace():
     box = Box({"x": (0, 1)})
     for alpha in (0.01, 0.2, 0.7):

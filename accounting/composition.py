@@ -13,8 +13,8 @@ pessimistic discretisation (connect the dots; Doroshenko et al. 2022), convolved
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
+from functools import reduce, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class ComposedCurve(TradeOffCurve):
     atoms: DiscreteCurve
 
     @property
-    def precision(self) -> Precision:  # type: ignore[override]
+    def precision(self) -> Precision:
         """That of the parts together."""
         base = self.base.precision
         return Precision(base.relative + 1e-13, base.absolute)
@@ -112,34 +112,64 @@ def compose(*curves: TradeOffCurve) -> TradeOffCurve:
     for curve in curves:
         if not isinstance(curve, TradeOffCurve):
             raise TypeError(f"compose takes TradeOffCurve objects, got {type(curve).__name__}.")
-    eta, survival, atoms, others, mu2 = 0.0, 1.0, [], [], 0.0
-    stack = list(curves)
-    while stack:
-        curve = stack.pop()
-        if isinstance(curve, SlackCurve):
-            eta += curve.eta
-            stack.append(curve.base)
-        elif isinstance(curve, ZeroInflatedCurve):
-            survival *= 1 - curve.delta0
-            stack.append(curve.base)
-        elif isinstance(curve, ComposedCurve):
-            stack += [curve.base, curve.atoms]
-        elif isinstance(curve, GaussianCurve):
-            mu2 += curve.mu**2
-        elif isinstance(curve, DiscreteCurve):
-            atoms.append(curve)
-        else:
-            others.append(curve)
-    if mu2 > 0:
-        others.append(GaussianCurve(math.sqrt(mu2)))
+    parts = _Parts()
+    for curve in curves:
+        _sort_into(curve, parts)
+    others = parts.others + ([GaussianCurve(math.sqrt(parts.mu2))] if parts.mu2 else [])
     while len(others) > 1:
         # the cheapest curve to evaluate stays exact: a Gaussian if there is one (it is last)
-        atoms.append(discretise(others.pop(0)))
-    result: TradeOffCurve | None = reduce(_add_atoms, atoms) if atoms else None
-    if others:
-        result = others[0] if result is None else ComposedCurve(others[0], result)  # type: ignore[arg-type]
-    assert result is not None
-    return shifted(zero_inflated(result, 1 - survival) if survival < 1 else result, eta)
+        parts.atoms.append(discretise(others.pop(0)))
+    result: TradeOffCurve
+    if parts.atoms:
+        atoms = reduce(_add_atoms, parts.atoms)
+        result = ComposedCurve(others[0], atoms) if others else atoms
+    else:
+        result = others[0]
+    return shifted(zero_inflated(result, 1 - parts.survival) if parts.survival < 1 else result, parts.eta)
+
+
+@dataclass
+class _Parts:
+    """What is left when the exact rules have been applied to every curve."""
+
+    eta: float = 0.0
+    survival: float = 1.0
+    mu2: float = 0.0
+    atoms: list[DiscreteCurve] = field(default_factory=list)
+    others: list[TradeOffCurve] = field(default_factory=list)
+
+
+@singledispatch
+def _sort_into(curve: TradeOffCurve, parts: _Parts) -> None:
+    parts.others.append(curve)
+
+
+@_sort_into.register
+def _(curve: SlackCurve, parts: _Parts) -> None:
+    parts.eta += curve.eta
+    _sort_into(curve.base, parts)
+
+
+@_sort_into.register
+def _(curve: ZeroInflatedCurve, parts: _Parts) -> None:
+    parts.survival *= 1 - curve.delta0
+    _sort_into(curve.base, parts)
+
+
+@_sort_into.register
+def _(curve: ComposedCurve, parts: _Parts) -> None:
+    _sort_into(curve.base, parts)
+    parts.atoms.append(curve.atoms)
+
+
+@_sort_into.register
+def _(curve: GaussianCurve, parts: _Parts) -> None:
+    parts.mu2 += curve.mu**2
+
+
+@_sort_into.register
+def _(curve: DiscreteCurve, parts: _Parts) -> None:
+    parts.atoms.append(curve)
 
 
 def self_compose(curve: TradeOffCurve, k: int) -> TradeOffCurve:
@@ -256,8 +286,10 @@ def _on_lattice(loss: Floats, q: Floats, h: float) -> tuple[int, Floats]:
     # q = q1 + q2 and q e^-l = q1 e^-(l - rest) + q2 e^-(l - rest + h)
     upper = np.clip(-np.expm1(-rest) / -math.expm1(-h), 0.0, 1.0) if h > 0 else np.zeros_like(rest)
     first = int(low.min())
-    grid = np.bincount(low - first, q * (1 - upper), minlength=int(low.max()) - first + 2)
-    grid += np.bincount(low - first + 1, q * upper, minlength=grid.size)
+    size = int(low.max()) - first + 2
+    grid = np.zeros(size)
+    grid += np.bincount(low - first, q * (1 - upper), minlength=size)
+    grid += np.bincount(low - first + 1, q * upper, minlength=size)
     return first, grid
 
 

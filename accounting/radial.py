@@ -33,7 +33,7 @@ class RadialLaw:
         self.dim, self.shape = dim, shape
         self.order = shape - dim / 2
         self.log_constant = (2 - dim / 2 - shape) * math.log(2) - math.lgamma(shape) - math.lgamma(dim / 2)
-        u = TABLE_LOW + TABLE_STEP * np.arange(TABLE_CELLS + 1)
+        u: Floats = TABLE_LOW + TABLE_STEP * np.arange(TABLE_CELLS + 1, dtype=np.float64)
         z = np.exp(u)
         s = slope(self.order, z)
         mirror = slope(-self.order, z)  # s + 2 v, without cancellation

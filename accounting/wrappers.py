@@ -45,9 +45,9 @@ class ZeroInflatedCurve(TradeOffCurve):
         object.__setattr__(self, "delta0", value)
 
     @property
-    def precision(self) -> Precision:  # type: ignore[override]
+    def precision(self) -> Precision:
         """That of the base curve."""
-        return self.base.precision  # type: ignore[no-any-return]
+        return self.base.precision
 
     @property
     def max_loss(self) -> float:
@@ -120,12 +120,12 @@ class SlackCurve(TradeOffCurve):
         object.__setattr__(self, "eta", check_number("eta", self.eta, 0.0, 0.5))
 
     @property
-    def precision(self) -> Precision:  # type: ignore[override]
+    def precision(self) -> Precision:
         """That of the base curve."""
-        return self.base.precision  # type: ignore[no-any-return]
+        return self.base.precision
 
     @cached_property
-    def infinite_mass(self) -> float:  # type: ignore[override]
+    def infinite_mass(self) -> float:
         """What a test that never rejects under P can still detect: 1 - f(0)."""
         return 1.0 - float(self._curve(np.asarray(0.0)))
 
@@ -212,7 +212,7 @@ class MinimumCurve(TradeOffCurve):
         object.__setattr__(self, "curves", tuple(_check_curve("curves", c) for c in self.curves))
 
     @property
-    def precision(self) -> Precision:  # type: ignore[override]
+    def precision(self) -> Precision:
         """The worst of the parts."""
         parts = [c.precision for c in self.curves]
         return Precision(max(p.relative for p in parts), max(p.absolute for p in parts))

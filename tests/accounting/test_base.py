@@ -170,7 +170,7 @@ def test_dominance_is_a_partial_order():
 def test_from_dict_refuses_what_it_cannot_read():
     good = pa.gaussian(1.0).to_dict()
     for change in ({"version": 99}, {"curve": "Nothing"}, {"extra": 1}, {"mu": -1.0}):
-        with pytest.raises(ValueError, match="must be|needs the keys"):
+        with pytest.raises(ValueError, match=r"must be|needs the keys"):
             pa.TradeOffCurve.from_dict(good | change)
     with pytest.raises(ValueError, match="to_dict"):
         pa.TradeOffCurve.from_dict([])

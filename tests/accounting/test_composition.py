@@ -1,6 +1,7 @@
 """Composition against closed forms and against direct convolution."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def laplace_pair_delta(a, b, eps):
     kinks = sorted({-a, a, *np.clip([eps - b, eps + b], -a, a)})
     smooth = sum(
         quad(lambda x: 0.25 * math.exp((x - a) / 2) * second(eps - x), lo, hi, epsabs=1e-13)[0]
-        for lo, hi in zip(kinks, kinks[1:], strict=False)
+        for lo, hi in pairwise(kinks)
     )
     return 0.5 * second(eps - a) + 0.5 * math.exp(-a) * second(eps + a) + smooth
 

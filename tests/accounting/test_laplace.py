@@ -1,5 +1,7 @@
 """The Laplace curve against direct integration and simulation."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -18,7 +20,7 @@ def test_delta_is_the_integral_of_the_positive_part(a, share):
     points = sorted({0.0, a, (eps + a) / 2})
     edges = [-60.0, *points, a + 60.0]
     expected = sum(
-        quad(integrand, lo, hi, epsabs=1e-14, limit=400)[0] for lo, hi in zip(edges, edges[1:], strict=False)
+        quad(integrand, lo, hi, epsabs=1e-14, limit=400)[0] for lo, hi in pairwise(edges)
     )
     assert pa.laplace(a).delta(eps, bound="estimate") == pytest.approx(expected, abs=2e-12)
 

@@ -50,9 +50,7 @@ def calibrate(
         typer.Option(help="Share of exact rows of zil; a tenth of --delta by default.", show_default=False),
     ] = None,
     categories: Annotated[int, typer.Option(help="Number of labels of randomized-response.")] = 2,
-    protect: Annotated[
-        str, typer.Option(help="'record': a whole row; 'attribute': one column of it.")
-    ] = "record",
+    protect: Annotated[str, typer.Option(help="'record': a whole row; 'attribute': one column of it.")] = "record",
     as_json: AsJson = False,
     plot: PlotFile = None,
 ) -> None:
@@ -156,9 +154,7 @@ def _symmetric(target: Any, box: Any, protect: str, shape: int | None) -> Any:
     return min(laws, key=lambda law: float(law.scales(box.dim)[0]))
 
 
-def _compared(
-    target: Any, shape: int | None, delta0: float | None
-) -> list[tuple[str, int | None, float | None]]:
+def _compared(target: Any, shape: int | None, delta0: float | None) -> list[tuple[str, int | None, float | None]]:
     found: list[tuple[str, int | None, float | None]] = [
         ("gaussian", None, None),
         ("laplace", None, None),

@@ -55,9 +55,7 @@ def read_bounds(columns: Iterable[str]) -> dict[str, tuple[float, float]]:
         try:
             low, high = (float(end) for end in ends)
         except ValueError:
-            raise ValueError(
-                f"--column must be NAME:LOWER:UPPER, for instance age:17:90, got {text!r}."
-            ) from None
+            raise ValueError(f"--column must be NAME:LOWER:UPPER, for instance age:17:90, got {text!r}.") from None
         if not name or name in bounds:
             raise ValueError(f"--column must name each column once, got {text!r}.")
         bounds[name] = (low, high)
@@ -83,8 +81,7 @@ def read_labels(labels: Iterable[str]) -> dict[str, list[str]]:
         values = [value.strip() for value in rest.split(",")]
         if not name or len(values) < 2 or "" in values or name in found:
             raise ValueError(
-                "--label must be NAME:LABEL,LABEL,... with two or more labels and each column once, "
-                f"got {text!r}."
+                f"--label must be NAME:LABEL,LABEL,... with two or more labels and each column once, got {text!r}."
             )
         found[name] = values
     return found

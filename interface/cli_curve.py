@@ -79,9 +79,7 @@ def curve(
 def _label(row: dict[str, Any]) -> str:
     if "at_epsilon" in row:
         return f"delta at epsilon = {row['at_epsilon']:g}"
-    return (
-        f"epsilon at delta = {row['at_delta']:g}" if "at_delta" in row else "largest advantage of any attack"
-    )
+    return f"epsilon at delta = {row['at_delta']:g}" if "at_delta" in row else "largest advantage of any attack"
 
 
 def _of_mechanism(

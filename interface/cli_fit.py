@@ -24,14 +24,10 @@ def fit(
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME,NAME", help="Columns that explain; all others by default.", show_default=False
-        ),
+        typer.Option(metavar="NAME,NAME", help="Columns that explain; all others by default.", show_default=False),
     ] = None,
     quantile: Annotated[float, typer.Option(help="Which quantile, for quantile regression.")] = 0.5,
-    correction: Annotated[
-        str, typer.Option(help="exact, dr, sdr, sl, or naive (ignores the noise).")
-    ] = "exact",
+    correction: Annotated[str, typer.Option(help="exact, dr, sdr, sl, or naive (ignores the noise).")] = "exact",
     stabilize: Annotated[bool, typer.Option("--stabilize", help="Shrink where the sample is small.")] = False,
     level: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
     as_json: AsJson = False,
@@ -74,9 +70,7 @@ def fit(
             estimator.fit_release(release, target=response, features=columns)
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     names = [str(name) for name in columns or release.names if name != response]
-    payload = _payload(
-        estimator, names if model == "mean" else ["const", *names], model, response, level, notes
-    )
+    payload = _payload(estimator, names if model == "mean" else ["const", *names], model, response, level, notes)
 
     def show(console: Any) -> None:
         console.print(estimator.summary(level), markup=False, soft_wrap=True)
@@ -106,12 +100,7 @@ def _features(text: str | None, model: str, release: Any) -> list[Any] | None:
         return [_column(name.strip(), release) for name in text.split(",")]
     if model != "mean":
         return None
-    labels = {
-        name
-        for names, law in release.parts.items()
-        if law.mechanism == "randomized_response"
-        for name in names
-    }
+    labels = {name for names, law in release.parts.items() if law.mechanism == "randomized_response" for name in names}
     numeric = [name for name in release.columns if name not in labels]
     if not numeric:
         raise ValueError("the release has no numeric column with noise; name columns with --features.")

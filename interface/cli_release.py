@@ -36,9 +36,7 @@ def release(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME:LABEL,LABEL", help="A column of labels and all it may hold; repeat for more."
-        ),
+        typer.Option(metavar="NAME:LABEL,LABEL", help="A column of labels and all it may hold; repeat for more."),
     ] = None,
     label_epsilon: Annotated[
         float | None,
@@ -50,9 +48,7 @@ def release(
     ] = None,
     mechanism: Annotated[str, typer.Option(help="One of " + ", ".join(MECHANISMS) + ".")] = "best",
     shape: Annotated[int | None, typer.Option(help="Shape of symmetric-laplace.", show_default=False)] = None,
-    delta0: Annotated[
-        float | None, typer.Option(help="Share of exact rows of zil.", show_default=False)
-    ] = None,
+    delta0: Annotated[float | None, typer.Option(help="Share of exact rows of zil.", show_default=False)] = None,
     protect: Annotated[
         str, typer.Option(help="'record': the budget is for a whole row; 'attribute': one column.")
     ] = "record",
@@ -89,8 +85,8 @@ def release(
     private, typed, unused = read_private_table(table, list(bounds), labels, public or [])
     done = release_table(private, laws, domain=_domain(bounds, typed), public=public or None)
     done.save(out)
-    with warnings.catch_warnings(), np.errstate(over="ignore"):
-        warnings.simplefilter("ignore", UserWarning)  # the report says it, too
+    with warnings.catch_warnings(record=True) as caught, np.errstate(over="ignore"):
+        warnings.simplefilter("always", UserWarning)
         text = done.report()
         promise = done.guarantee()
         payload: dict[str, Any] = {
@@ -106,9 +102,16 @@ def release(
             "numerical_slack": promise.slack,
             "rows_expected_exact": expected_exact_rows(done),
         }
+    # The report repeats these warnings in its text.
+    payload["warnings"] = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    careless = [f"delta times rows is {delta * done.n_rows:.3g}: choose delta well below 1 / rows."]
+    careless = careless if delta * done.n_rows >= 1 else []
+    payload["warnings"] += careless
 
     def show(console: Any) -> None:
         console.print(text, markup=False, soft_wrap=True)
+        for line in careless:
+            console.print(f"WARNING: {line}", markup=False, soft_wrap=True)
         if unused:
             console.print(f"left out: {', '.join(unused)}", markup=False, soft_wrap=True)
         console.print(f"written: {out}", markup=False, soft_wrap=True)
@@ -127,9 +130,7 @@ def _check_out(table: Path, out: Path, force: bool) -> None:
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError("OUT must not be the private table itself.")
     if out.exists() and not force:
-        raise ValueError(
-            f"{out} exists; a second release adds to what the first revealed. Use --force to overwrite."
-        )
+        raise ValueError(f"{out} exists; a second release adds to what the first revealed. Use --force to overwrite.")
     if not out.parent.is_dir():
         raise ValueError(f"there is no folder {out.parent}; make it first.")
 
@@ -153,9 +154,7 @@ def _laws(
     from privfit.mechanisms import Box, RandomizedResponse
 
     if not bounds and not labels:
-        raise ValueError(
-            "name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL."
-        )
+        raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
     check_number("--epsilon", epsilon, 0.0, low_open=True)
     Budget(epsilon, delta)
     if label_epsilon is None:
@@ -170,9 +169,7 @@ def _laws(
         target = numeric_budget(epsilon, delta, spent, box)
         laws = {tuple(bounds): calibrate_law(mechanism, target, box, protect, shape, delta0), **laws}
     elif sum(spent) > epsilon * (1 + 1e-12):
-        raise ValueError(
-            f"the labels take epsilon = {sum(spent):g} together, more than {epsilon:g}; lower it."
-        )
+        raise ValueError(f"the labels take epsilon = {sum(spent):g} together, more than {epsilon:g}; lower it.")
     return laws
 
 

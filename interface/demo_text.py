@@ -125,9 +125,7 @@ class Story:
 
 
 def _fit_table(title: str, fits: Mapping[str, DemoFit]) -> Table:
-    table = Table(
-        title=title, title_justify="left", caption="estimate ± standard error; ratio: exact over raw data"
-    )
+    table = Table(title=title, title_justify="left", caption="estimate ± standard error; ratio: exact over raw data")
     table.add_column("column", no_wrap=True)
     for label in fits:
         table.add_column(label, justify="right", no_wrap=True)

@@ -59,9 +59,7 @@ class Intervals:
         return np.asarray(np.isfinite(self.lower) & np.isfinite(self.upper))
 
 
-def plot_curves(
-    curves: Mapping[str, TradeOffCurve], epsilons: Sequence[float] = (), title: str = ""
-) -> Figure:
+def plot_curves(curves: Mapping[str, TradeOffCurve], epsilons: Sequence[float] = (), title: str = "") -> Figure:
     """Draw trade-off curves, the polylines that a few (epsilon, delta) pairs imply, and perfect privacy.
 
     The left panel has linear axes, the right one logarithmic axes, which open the corner near zero.

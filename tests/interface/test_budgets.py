@@ -16,9 +16,7 @@ BOX = Box({"age": (17, 90), "hours": (1, 99)})
 def test_composed_release_meets_the_total_budget(epsilon, delta, labels):
     law = Gaussian.calibrate(numeric_budget(epsilon, delta, labels, BOX), BOX)
     names = [f"l{j}" for j in range(len(labels))]
-    product = Product(
-        {BOX.columns: law, **{n: RandomizedResponse(e) for n, e in zip(names, labels, strict=True)}}
-    )
+    product = Product({BOX.columns: law, **{n: RandomizedResponse(e) for n, e in zip(names, labels, strict=True)}})
     domain = (BOX, *(Categories({n: [0, 1]}) for n in names))
     (row,) = product.guarantee(domain).deltas([epsilon])
     assert row["record"] <= delta * (1 + 1e-9)

@@ -21,9 +21,7 @@ ROWS = 12_000
 def quick(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     screen = io.StringIO()
-    result = run_demo(
-        folder, budgets=(12.0, 2.0), sweep=(), rows=ROWS, console=Console(file=screen, width=100)
-    )
+    result = run_demo(folder, budgets=(12.0, 2.0), sweep=(), rows=ROWS, console=Console(file=screen, width=100))
     return result, screen.getvalue(), folder
 
 

@@ -81,9 +81,7 @@ def test_unreadable_parquet(tmp_path):
         read_private_table(write(tmp_path, "age\n1\n", "in.parquet"), ["age"], {}, [])
 
 
-@pytest.mark.parametrize(
-    "column, declared", [([1, 2], ["a", "b"]), ([1.5, 2.0], ["1.5", "2"]), ([True], ["a", "b"])]
-)
+@pytest.mark.parametrize("column, declared", [([1, 2], ["a", "b"]), ([1.5, 2.0], ["1.5", "2"]), ([True], ["a", "b"])])
 def test_labels_that_do_not_fit_their_column(tmp_path, column, declared):
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"y": column}), path)

@@ -37,14 +37,10 @@ def peer_delta() -> Callable[[float], float]:
     return GaussianPrivacyLoss(SIGMA).get_delta_for_epsilon
 
 
-def versus(
-    what: str, ours: Callable[[], Any], peer: Callable[[], Any] | None, error: Any, quick: bool
-) -> Row:
+def versus(what: str, ours: Callable[[], Any], peer: Callable[[], Any] | None, error: Any, quick: bool) -> Row:
     """One row of times and relative errors; `error` maps a result to its relative error."""
     times = medians(ours, *([peer] if peer else []), quick=quick)
-    cells = [
-        f"{duration(t)} (error {error(f()):.1e})" for t, f in zip(times, (ours, peer), strict=False) if f
-    ]
+    cells = [f"{duration(t)} (error {error(f()):.1e})" for t, f in zip(times, (ours, peer), strict=False) if f]
     return Row(what, cells[0], cells[1] if peer else "not installed", times[0] / times[1] if peer else None)
 
 
@@ -160,8 +156,7 @@ def exact_points(log_ratios: Floats) -> tuple[Floats, Floats]:
 
         pieces = [0.0, 0.5, 1, 2, 3, 5, 8, 14, 40]
         parts = [
-            sum(quad(f, a, b, epsabs=1e-13, limit=400)[0] for a, b in pairwise(pieces))
-            for f in (integrand, total)
+            sum(quad(f, a, b, epsabs=1e-13, limit=400)[0] for a, b in pairwise(pieces)) for f in (integrand, total)
         ]
         return parts[0] / parts[1]
 

@@ -87,12 +87,9 @@ def table(rows: list[Row]) -> str:
     verdict = {None: "", True: "yes", False: "NO"}
     cells = [("what", "ours", "peer", "ours / peer", "goal", "reached")]
     cells += [
-        (r.what, r.ours, r.peer, "" if r.ratio is None else f"{r.ratio:.3g}", r.goal, verdict[r.reached])
-        for r in rows
+        (r.what, r.ours, r.peer, "" if r.ratio is None else f"{r.ratio:.3g}", r.goal, verdict[r.reached]) for r in rows
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells
-    ]
+    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells]
     lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
     return "\n".join(lines)

@@ -5,6 +5,7 @@ on a grid, from operating-system entropy, and returns the table together with it
 """
 
 from privfit.mechanisms.categories import Categories
+from privfit.mechanisms.discrete_laplace import DiscreteLaplace
 from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.files import load_release
 from privfit.mechanisms.gaussian import Gaussian
@@ -22,6 +23,7 @@ __all__ = [
     "Ball",
     "Box",
     "Categories",
+    "DiscreteLaplace",
     "Gaussian",
     "Guarantee",
     "Laplace",

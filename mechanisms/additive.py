@@ -8,7 +8,6 @@ coordinate; on an l2 ball of radius R both are 2R/min(scale).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.validation import check_array, check_integer, check_number
 from privfit.mechanisms.domain import Ball, Box
+from privfit.mechanisms.grid import Rounder, grid_of
 from privfit.mechanisms.law import Law, check_protect
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ Floats = NDArray[np.float64]
 
 SCALE_MIN, SCALE_MAX = 2.0**-500, 2.0**500
 """Scales whose square, grid and grid multiples are ordinary floats: no formula over- or underflows."""
-
-SLACK_PER_VALUE = 2.0**-36.9
-"""P(sampler and stated law round to different grid points) per value, at most; docs/mathematics.md."""
 
 
 def check_scale(scale: Any) -> float | tuple[float, ...]:
@@ -49,17 +46,16 @@ def check_scale(scale: Any) -> float | tuple[float, ...]:
     if not hasattr(scale, "__len__"):
         return check_number("scale", scale, SCALE_MIN, SCALE_MAX, hint=hint)
     if np.ndim(scale) != 1 or len(scale) == 0:
-        raise ValueError(
-            f"scale must be one number or a flat, non-empty sequence, got shape {np.shape(scale)}."
-        )
-    return tuple(
-        check_number(f"scale[{j}]", value, SCALE_MIN, SCALE_MAX, hint=hint) for j, value in enumerate(scale)
-    )
+        raise ValueError(f"scale must be one number or a flat, non-empty sequence, got shape {np.shape(scale)}.")
+    return tuple(check_number(f"scale[{j}]", value, SCALE_MIN, SCALE_MAX, hint=hint) for j, value in enumerate(scale))
 
 
 @dataclass(frozen=True)
 class AdditiveLaw(Law):
-    """Base of the laws that add noise; `scale` is one number, or one per coordinate."""
+    """Base of the laws that add noise; `scale` is one number, or one per coordinate.
+
+    Continuous laws derive from `privfit.mechanisms.continuous.ContinuousLaw`.
+    """
 
     scale: float | tuple[float, ...]
     calibration_rtol: ClassVar[float] = 1e-9
@@ -96,8 +92,12 @@ class AdditiveLaw(Law):
     @property
     def variance(self) -> float | Floats:
         """Variance of the noise, a float when `scale` is one number, else shape (dim,)."""
-        square = np.square(self.scale) * self._unit_variance
-        return float(square) if np.ndim(square) == 0 else np.asarray(square, dtype=np.float64)
+        variance = self._variances(np.asarray(self.scale, dtype=np.float64))
+        return float(variance) if np.ndim(variance) == 0 else np.asarray(variance, dtype=np.float64)
+
+    def grid(self, dim: int) -> Floats:
+        """Return the grid of each coordinate's released values, a power of two, shape (dim,)."""
+        return grid_of(self.scales(dim))
 
     def characteristic_function(self, t: ArrayLike) -> float | Floats:
         """Return E exp(i t'Z) of the noise, which is real because every law here is symmetric.
@@ -116,15 +116,14 @@ class AdditiveLaw(Law):
             raise ValueError("t must be finite.")
         if points.ndim == 0:
             points = points[None]
-        out = self._unit_characteristic(points * self.scales(points.shape[-1]))
+        out = self._characteristic(points, self.scales(points.shape[-1]))
         return float(out) if out.ndim == 0 else out
 
     def check_domain(self, domain: Any) -> None:
         """Raise unless `domain` is a Box or a Ball with as many columns as the law has scales."""
         if not isinstance(domain, (Box, Ball)):
             raise TypeError(
-                f"{type(self).__name__} adds noise to numbers and needs a Box or a Ball, "
-                f"got {type(domain).__name__}."
+                f"{type(self).__name__} adds noise to numbers and needs a Box or a Ball, got {type(domain).__name__}."
             )
         self.scales(domain.dim)
 
@@ -142,11 +141,6 @@ class AdditiveLaw(Law):
         """
         self.check_domain(domain)
         return float(domain.shift(self.scales(domain.dim), check_protect(protect)))
-
-    def slack(self, domain: Any) -> float:
-        """Return dim * 2^-36.9, the sampler's distance from the stated law per row."""
-        self.check_domain(domain)
-        return int(domain.dim) * SLACK_PER_VALUE
 
     @classmethod
     def calibrate(
@@ -186,18 +180,17 @@ class AdditiveLaw(Law):
 
         return calibrate_scale(cls, target, domain, protect, relative_scales, parameters)
 
-    @property
     @abstractmethod
-    def _unit_variance(self) -> float:
-        """Variance at scale 1."""
+    def _variances(self, scales: Floats) -> Floats:
+        """Variance of the noise at each scale, the shape of `scales`."""
 
     @abstractmethod
-    def _unit_characteristic(self, t: Floats) -> Floats:
-        """Characteristic function at scale 1 for t of shape (..., dim)."""
+    def _characteristic(self, t: Floats, scales: Floats) -> Floats:
+        """Characteristic function for t of shape (..., dim) and scales of shape (dim,)."""
 
     @abstractmethod
-    def _unit_noise(self, words: Words, rows: int, dim: int) -> Iterator[Floats]:
-        """Yield the unit noise of coordinate 0, 1, ..., dim - 1 for `rows` rows from 64-bit words.
+    def _perturb(self, x: Floats, words: Words, domain: Any, round_: Rounder) -> None:
+        """Replace x, shape (dim, rows) and inside `domain`, by released values in place.
 
-        The arrays belong to the caller, who may overwrite each before asking for the next.
+        Nothing but the rounding `round_` of x + noise to the grid may depend on x.
         """

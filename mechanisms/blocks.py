@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.additive import AdditiveLaw
-from privfit.mechanisms.grid import add_noise, check_grid
+from privfit.mechanisms.grid import ROUNDINGS, check_grid
 from privfit.mechanisms.keystream import block_words
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.randomized_response import RandomizedResponse
@@ -39,10 +39,18 @@ def check_part(law: Law, domain: Any) -> None:
         raise TypeError(f"law must be an additive law or RandomizedResponse, got {type(law).__name__}.")
     law.check_domain(domain)
     if isinstance(law, AdditiveLaw):
-        check_grid(law.scales(domain.dim), domain)
+        check_grid(law.scales(domain.dim), law.grid(domain.dim), domain)
 
 
-def release_part(law: Law, domain: Any, columns: Arrays, out: Arrays, master: bytes, part: int) -> None:
+def release_part(
+    law: Law,
+    domain: Any,
+    columns: Arrays,
+    out: Arrays,
+    master: bytes,
+    part: int,
+    rounding: str = "nearest",
+) -> None:
     """Write the released columns of one part of a table.
 
     Parameters
@@ -58,16 +66,25 @@ def release_part(law: Law, domain: Any, columns: Arrays, out: Arrays, master: by
         The release's master key.
     part : int
         Position of the part in the release.
+    rounding : {"nearest", "stochastic"}
+        How added noise goes to the grid.
     """
     rows = len(columns[0])
     for block, start in enumerate(range(0, rows, BLOCK_ROWS)):
         stop = min(start + BLOCK_ROWS, rows)
         cut, target = [c[start:stop] for c in columns], [o[start:stop] for o in out]
-        release_block(law, domain, cut, target, master, part, block)
+        release_block(law, domain, cut, target, master, part, block, rounding)
 
 
 def release_block(
-    law: Law, domain: Any, columns: Arrays, out: Arrays, master: bytes, part: int, block: int
+    law: Law,
+    domain: Any,
+    columns: Arrays,
+    out: Arrays,
+    master: bytes,
+    part: int,
+    block: int,
+    rounding: str = "nearest",
 ) -> None:
     """Write one block; the same block under the same master key gives the same bytes (see `release_part`)."""
     words = block_words(master, part, block)
@@ -76,9 +93,7 @@ def release_block(
         out[0][:] = law.randomize(domain.encode(columns[0]), words)
         return
     assert isinstance(law, AdditiveLaw)
-    dim = domain.dim
-    scales = law.scales(dim)
-    grid = check_grid(scales, domain)
+    dim, round_ = domain.dim, ROUNDINGS[rounding](words)
     size = max(1024, min(8192, _CHUNK_VALUES // dim))
     buffer = np.empty((dim, size))
     for start in range(0, rows, size):
@@ -89,6 +104,6 @@ def release_block(
             for j, column in enumerate(columns):
                 x[j] = column[start:stop]
             domain.project(x)
-            add_noise(x, law._unit_noise(words, stop - start, dim), scales, grid)
+            law._perturb(x, words, domain, round_)
         for j, target in enumerate(out):
             target[start:stop] = x[j]

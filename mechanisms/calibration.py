@@ -19,16 +19,14 @@ from privfit.mechanisms.slack import tighten
 if TYPE_CHECKING:
     from privfit.accounting import TradeOffCurve
     from privfit.mechanisms.additive import AdditiveLaw
-    from privfit.mechanisms.randomized_response import RandomizedResponse
     from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
 
-__all__ = ["best_shape", "calibrate_response", "calibrate_scale"]
+__all__ = ["best_shape", "calibrate_scale", "pure_epsilon"]
 
 A = TypeVar("A", bound="AdditiveLaw")
 S = TypeVar("S", bound="SymmetricLaplace")
-R = TypeVar("R", bound="RandomizedResponse")
 
-RESPONSE_MAX = 100.0
+EPSILON_MAX = 100.0
 
 
 def relative_to(domain: Any, relative_scales: ArrayLike | None) -> NDArray[np.float64]:
@@ -46,8 +44,7 @@ def relative_to(domain: Any, relative_scales: ArrayLike | None) -> NDArray[np.fl
     relative = check_array("relative_scales", relative_scales)
     if relative.shape != (domain.dim,) or not (np.isfinite(relative) & (relative > 0)).all():
         raise ValueError(
-            f"relative_scales must be {domain.dim} finite numbers > 0, one per column, "
-            f"got shape {relative.shape}."
+            f"relative_scales must be {domain.dim} finite numbers > 0, one per column, got shape {relative.shape}."
         )
     return relative
 
@@ -101,14 +98,28 @@ def best_shape(
     return laws[min(laws, key=size)]
 
 
-def calibrate_response(cls: type[R], target: Any, categories: int) -> R:
-    """Return the randomised response with the largest epsilon that meets a target."""
-    from privfit.accounting import Budget, calibrate, randomized_response
+def pure_epsilon(target: Any, categories: int | None = None) -> float:
+    """Return the largest epsilon, at most 100, whose pure epsilon-DP meets a target.
+
+    Parameters
+    ----------
+    target : Budget, GDP, Advantage, ErrorRates or TradeOffCurve
+    categories : int, optional
+        Randomised response with so many labels, whose curve is a little better.
+
+    Examples
+    --------
+    >>> from privfit.accounting import Budget
+    >>> pure_epsilon(Budget(1.0, 0.0))
+    1.0
+    """
+    from privfit.accounting import Budget, approximate_dp, calibrate, randomized_response
 
     if isinstance(target, Budget) and target.delta == 0:
-        return cls(min(target.epsilon, RESPONSE_MAX), categories)
+        return min(target.epsilon, EPSILON_MAX)
 
     def family(size: float) -> TradeOffCurve:
-        return randomized_response(min(1 / size, RESPONSE_MAX), categories)
+        epsilon = min(1 / size, EPSILON_MAX)
+        return randomized_response(epsilon, categories) if categories else approximate_dp(epsilon, 0.0)
 
-    return cls(min(1 / calibrate(family, target), RESPONSE_MAX), categories)
+    return min(1 / calibrate(family, target), EPSILON_MAX)

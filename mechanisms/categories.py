@@ -38,9 +38,7 @@ class Categories:
     labels: tuple[tuple[Label, ...], ...]
     fill: tuple[Label, ...]
 
-    def __init__(
-        self, labels: Mapping[Any, Sequence[Label]], fill: Mapping[Any, Label] | None = None
-    ) -> None:
+    def __init__(self, labels: Mapping[Any, Sequence[Label]], fill: Mapping[Any, Label] | None = None) -> None:
         if not isinstance(labels, Mapping):
             raise TypeError(f"labels must be a mapping {{column: [labels]}}, got {type(labels).__name__}.")
         columns = as_columns("the columns of Categories", labels)
@@ -67,9 +65,7 @@ class Categories:
         wanted = as_columns("columns", columns)
         missing = [repr(c) for c in wanted if c not in self.columns]
         if missing:
-            raise ValueError(
-                f"columns {', '.join(missing)} are not declared; the domain has {list(self.columns)}."
-            )
+            raise ValueError(f"columns {', '.join(missing)} are not declared; the domain has {list(self.columns)}.")
         where = [self.columns.index(c) for c in wanted]
         return Categories(
             {c: self.labels[j] for c, j in zip(wanted, where, strict=True)},

@@ -44,13 +44,9 @@ class Box:
     intervals: tuple[tuple[float, float], ...]
     fill: tuple[float, ...]
 
-    def __init__(
-        self, bounds: Mapping[Any, Sequence[float]], fill: Mapping[Any, float] | None = None
-    ) -> None:
+    def __init__(self, bounds: Mapping[Any, Sequence[float]], fill: Mapping[Any, float] | None = None) -> None:
         if not isinstance(bounds, Mapping):
-            raise TypeError(
-                f"bounds must be a mapping {{column: (lower, upper)}}, got {type(bounds).__name__}."
-            )
+            raise TypeError(f"bounds must be a mapping {{column: (lower, upper)}}, got {type(bounds).__name__}.")
         columns = as_columns("the columns of a Box", bounds)
         intervals = tuple(_interval(c, pair) for c, pair in zip(columns, bounds.values(), strict=True))
         fills = dict(fill or {})
@@ -109,9 +105,7 @@ class Box:
         wanted = as_columns("columns", columns)
         missing = [repr(c) for c in wanted if c not in self.columns]
         if missing:
-            raise ValueError(
-                f"columns {', '.join(missing)} are not in the box, which has {list(self.columns)}."
-            )
+            raise ValueError(f"columns {', '.join(missing)} are not in the box, which has {list(self.columns)}.")
         where = [self.columns.index(c) for c in wanted]
         return Box(
             {c: self.intervals[j] for c, j in zip(wanted, where, strict=True)},

@@ -72,9 +72,7 @@ def find_domain(domain: Any, columns: tuple[Column, ...]) -> Domain:
                 return Ball(part.radius, part.dim, columns)
         elif set(columns) <= set(part.columns):
             return part.select(columns)
-    boxes = {
-        c: pair for b in parts if isinstance(b, Box) for c, pair in zip(b.columns, b.intervals, strict=True)
-    }
+    boxes = {c: pair for b in parts if isinstance(b, Box) for c, pair in zip(b.columns, b.intervals, strict=True)}
     fills = {c: fill for b in parts if isinstance(b, Box) for c, fill in zip(b.columns, b.fill, strict=True)}
     if set(columns) <= set(boxes):
         return Box({c: boxes[c] for c in columns}, {c: fills[c] for c in columns})

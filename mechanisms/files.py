@@ -20,7 +20,7 @@ from privfit.mechanisms.additive import AdditiveLaw
 from privfit.mechanisms.blocks import check_part
 from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.domains import as_domains, domain_from_dict
-from privfit.mechanisms.grid import grid_of
+from privfit.mechanisms.grid import ROUNDINGS
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.product import Product
 from privfit.mechanisms.releasing import Release
@@ -53,6 +53,7 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False) -> N
         "columns": list(release.columns),
         "public": list(release.public),
         "grid": _grids(release.law, domains),
+        "rounding": release.rounding,
         "n_rows": release.n_rows,
         "kind": release.kind,
         "flat": release.kind == "numpy" and release.frame.ndim == 1,
@@ -111,9 +112,7 @@ def load_release(path: Any, kind: str | None = None) -> Release:
         raise ValueError(f"{path} is no Parquet file; pass what Release.save wrote.") from error
     text = (table.schema.metadata or {}).get(KEY)
     if text is None:
-        raise ValueError(
-            f"{path} carries no law, so no correction can be chosen; pass what Release.save wrote."
-        )
+        raise ValueError(f"{path} carries no law, so no correction can be chosen; pass what Release.save wrote.")
     try:
         release = _parse(json.loads(text), table, kind or "")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -148,6 +147,7 @@ def _parse(record: Any, table: Any, kind: str) -> Release:
         kind=made,
         secure=record["secure"] is True,
         names=tuple(names),
+        rounding=check_choice("rounding", record["rounding"], tuple(ROUNDINGS)),
     )
 
 
@@ -160,7 +160,7 @@ def _grids(law: Law, domains: tuple[Any, ...]) -> dict[str, float]:
     grids: dict[str, float] = {}
     for own, part in _pairs(law, domains):
         if isinstance(own, AdditiveLaw):
-            steps = grid_of(own.scales(part.dim)).tolist()
+            steps = own.grid(part.dim).tolist()
             grids.update(zip(map(str, part.columns), steps, strict=True))
     return grids
 

@@ -187,17 +187,13 @@ def read_table(data: Any, names: Sequence[Column]) -> Table:
         )
     kind = str(frame.implementation.name).lower()
     if kind not in ("pandas", "polars", "pyarrow"):
-        raise TypeError(
-            f"data must be a pandas, polars or pyarrow table, got one of {kind}. Convert it first."
-        )
+        raise TypeError(f"data must be a pandas, polars or pyarrow table, got one of {kind}. Convert it first.")
     return _Frame(frame, kind)
 
 
 def _read_array(data: NDArray[Any], names: Sequence[Column]) -> Table:
     if isinstance(data, np.ma.MaskedArray):
-        raise TypeError(
-            "data must be a plain array, got a masked one. Use data.astype(float).filled(np.nan)."
-        )
+        raise TypeError("data must be a plain array, got a masked one. Use data.astype(float).filled(np.nan).")
     data = np.asarray(data)
     if data.ndim not in (1, 2):
         raise ValueError(f"data must be an array of shape (n, columns), got {data.ndim} dimensions.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.additive import AdditiveLaw
+from privfit.mechanisms.continuous import ContinuousLaw
 from privfit.mechanisms.samplers import normal_coordinates
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Gaussian(AdditiveLaw):
+class Gaussian(ContinuousLaw):
     """Independent normal noise.
 
     Parameters

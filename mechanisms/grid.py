@@ -1,45 +1,93 @@
-r"""Rounding to a grid: Y = g (X + rint(f + V)) with x/g = X + f exactly and V = Z/g.
+r"""Rounding to a grid: Y = g (X + round(f + V)) with x/g = X + f exactly and V = Z/g.
 
 A float x + Z betrays x in its low bits (Mironov 2012). Here every output is a multiple of the declared grid
 g = 2^(floor(log2 scale) - 10), the same for all inputs: x/g splits exactly into an integer and a fraction,
-and rounding the sum is post-processing of the stated continuous law. Exact while |x|/g < 2^52.
+and rounding the sum is post-processing of the stated continuous law. Exact while |x|/g < 2^52. Rounding is to
+the nearest point, or stochastic: up with probability the fraction, which keeps the mean of every value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["add_noise", "check_grid", "grid_of"]
+if TYPE_CHECKING:
+    from privfit.mechanisms.keystream import Words
+
+__all__ = ["ROUNDINGS", "Rounder", "add_noise", "check_grid", "grid_of", "nearest", "stochastic"]
 
 Floats = NDArray[np.float64]
 
+Rounder = Callable[[Floats], None]
+"""Rounds an array to integers in place."""
 
-def grid_of(scales: Floats) -> Floats:
-    """Return the grid of each coordinate: a power of two with scale/g in [2^10, 2^11).
+
+def grid_of(scales: Floats, bits: int = 10) -> Floats:
+    """Return the grid of each coordinate: a power of two with scale/g in [2^bits, 2^(bits + 1)).
 
     Examples
     --------
     >>> grid_of(np.array([1.0, 1.5, 1024.0]))
     array([9.765625e-04, 9.765625e-04, 1.000000e+00])
     """
-    return np.asarray(np.ldexp(1.0, np.frexp(scales)[1] - 11), dtype=np.float64)
+    return np.asarray(np.ldexp(1.0, np.frexp(scales)[1] - (bits + 1)), dtype=np.float64)
 
 
-def check_grid(scales: Floats, domain: Any) -> Floats:
-    """Return the grids of a law's scales on a domain, or raise if the domain does not fit on them.
+def nearest(words: Words) -> Rounder:
+    """Return rounding to the nearest integer; draws no words.
+
+    Examples
+    --------
+    >>> x = np.array([0.25, 0.75])
+    >>> nearest(None)(x)
+    >>> x
+    array([0., 1.])
+    """
+
+    def round_(values: Floats) -> None:
+        np.rint(values, out=values)
+
+    return round_
+
+
+def stochastic(words: Words) -> Rounder:
+    """Return unbiased rounding: up with probability the fraction, by one uniform word per value.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms.keystream import block_words
+    >>> x = np.full(10_000, 0.25)
+    >>> stochastic(block_words(bytes(32), 0, 0))(x)
+    >>> bool(abs(x.mean() - 0.25) < 0.02)
+    True
+    """
+
+    def round_(values: Floats) -> None:
+        # rint(v + U - 1/2) is above floor(v) with probability v - floor(v).
+        uniform = words(len(values)).astype(np.float64)
+        uniform += 0.5
+        uniform *= 2.0**-64
+        uniform -= 0.5
+        values += uniform
+        np.rint(values, out=values)
+
+    return round_
+
+
+ROUNDINGS: dict[str, Callable[[Words], Rounder]] = {"nearest": nearest, "stochastic": stochastic}
+"""How values may be rounded to the grid; each takes a block's source of words."""
+
+
+def check_grid(scales: Floats, grid: Floats, domain: Any) -> None:
+    """Raise if a domain does not fit on the grids of a law.
 
     Parameters
     ----------
-    scales : ndarray of shape (dim,)
+    scales, grid : ndarray of shape (dim,)
     domain : Box or Ball
-
-    Returns
-    -------
-    ndarray of shape (dim,)
 
     Raises
     ------
@@ -49,20 +97,18 @@ def check_grid(scales: Floats, domain: Any) -> Floats:
     Examples
     --------
     >>> from privfit.mechanisms import Box
-    >>> check_grid(np.array([2.0]), Box({"age": (17, 90)}))
-    array([0.00195312])
+    >>> check_grid(np.array([2.0]), np.array([2.0**-9]), Box({"age": (17, 90)}))
     """
-    grid = grid_of(scales)
     for column, scale, step, size in zip(domain.columns, scales, grid, domain.magnitude, strict=True):
         if not size < step * 2.0**52:
             raise ValueError(
                 f"scale {scale:g} is too small for column {column!r}, whose bounds reach {size:g}: "
-                "bounds must be below 2^42 times the scale. Raise the scale or move the column's origin."
+                f"bounds must be below {2.0**52 * step / scale:.3g} times the scale. Raise the scale or move "
+                "the column's origin."
             )
-    return grid
 
 
-def add_noise(x: Floats, noise: Iterable[Floats], scales: Floats, grid: Floats) -> None:
+def add_noise(x: Floats, noise: Iterable[Floats], scales: Floats, grid: Floats, round_: Rounder) -> None:
     """Replace x, shape (dim, rows) and inside the domain, by grid points of x + scale * noise in place.
 
     Parameters
@@ -72,11 +118,13 @@ def add_noise(x: Floats, noise: Iterable[Floats], scales: Floats, grid: Floats) 
     noise : iterable of dim arrays of shape (rows,)
         Unit noise; each is overwritten before the next is asked for.
     scales, grid : ndarray of shape (dim,)
+    round_ : callable
+        Rounds a row of grid steps to integers in place.
 
     Examples
     --------
     >>> x = np.array([[0.25, 0.5]])
-    >>> add_noise(x, [np.array([0.0, 1.0])], np.array([1024.0]), np.array([1.0]))
+    >>> add_noise(x, [np.array([0.0, 1.0])], np.array([1024.0]), np.array([1.0]), nearest(None))
     >>> x
     array([[   0., 1024.]])
     """
@@ -89,7 +137,7 @@ def add_noise(x: Floats, noise: Iterable[Floats], scales: Floats, grid: Floats) 
         row -= whole
         unit *= steps[j]
         row += unit
-        np.rint(row, out=row)
+        round_(row)
         row += whole
         row *= grid[j]
         # -0.0 would tell the sign of a hidden value: adding 0.0 makes it 0.0.

@@ -86,10 +86,7 @@ class Guarantee:
         epsilons : increasing sequence of floats
         """
         columns = [charged_delta(c, epsilons, self.slack) for c in (self.record_law, self.attribute_law)]
-        return [
-            {"epsilon": float(e), "record": r, "attribute": a}
-            for e, r, a in zip(epsilons, *columns, strict=True)
-        ]
+        return [{"epsilon": float(e), "record": r, "attribute": a} for e, r, a in zip(epsilons, *columns, strict=True)]
 
     def epsilons(self, deltas: Sequence[float] = DELTAS) -> list[dict[str, float]]:
         """Return [{"delta", "record", "attribute"}]: the smallest epsilon at each delta, or inf.

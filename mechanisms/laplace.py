@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.additive import AdditiveLaw
+from privfit.mechanisms.continuous import ContinuousLaw
 from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.law import check_protect
 from privfit.mechanisms.samplers import laplace_coordinate
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Laplace(AdditiveLaw):
+class Laplace(ContinuousLaw):
     """Independent Laplace noise.
 
     Parameters

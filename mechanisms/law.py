@@ -106,7 +106,7 @@ class Law(ABC):
         domain : Box, Ball or Categories
             Declared bounds, never computed from `data`.
         **options
-            ``public`` and ``rng``, as in `privfit.mechanisms.release`.
+            ``public``, ``rng`` and ``rounding``, as in `privfit.mechanisms.release`.
 
         Returns
         -------
@@ -157,9 +157,7 @@ class Law(ABC):
         Gaussian(scale=2.0)
         """
         if not isinstance(d, Mapping):
-            raise TypeError(
-                f"a law is read from a mapping, got {type(d).__name__}. Pass what to_dict returned."
-            )
+            raise TypeError(f"a law is read from a mapping, got {type(d).__name__}. Pass what to_dict returned.")
         name = d.get("mechanism")
         known = REGISTRY.get(name) if isinstance(name, str) else None
         if known is None or not issubclass(known, cls):

@@ -57,9 +57,7 @@ class Product(Law):
                 raise TypeError(f"parts[{key!r}] must be a law other than Product, got {type(law).__name__}.")
             if law.mechanism == "randomized_response":
                 if len(columns) != 1:
-                    raise ValueError(
-                        f"RandomizedResponse releases one column, got {key!r}; give each its own."
-                    )
+                    raise ValueError(f"RandomizedResponse releases one column, got {key!r}; give each its own.")
             else:
                 law.scales(len(columns))
             items.append((columns, law))
@@ -105,9 +103,7 @@ class Product(Law):
     def variance(self) -> float | Floats:
         """Variances of the columns with added noise, in the order of the parts."""
         parts = self._additive()
-        return np.concatenate(
-            [np.zeros(0), *(np.broadcast_to(law.variance, len(cols)) for cols, law in parts)]
-        )
+        return np.concatenate([np.zeros(0), *(np.broadcast_to(law.variance, len(cols)) for cols, law in parts)])
 
     def characteristic_function(self, t: ArrayLike) -> float | Floats:
         """Return the product of the parts' characteristic functions over the columns with added noise."""
@@ -147,9 +143,7 @@ class Product(Law):
     @classmethod
     def calibrate(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse: a budget has to be divided between the parts first."""
-        raise TypeError(
-            "Product has no calibrate: calibrate each part to its share of the budget, then combine."
-        )
+        raise TypeError("Product has no calibrate: calibrate each part to its share of the budget, then combine.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts as plain lists, ready for JSON."""

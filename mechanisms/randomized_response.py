@@ -91,13 +91,10 @@ class RandomizedResponse(Law):
         if not isinstance(domain, Categories):
             raise TypeError(f"RandomizedResponse needs a domain Categories, got {type(domain).__name__}.")
         if domain.dim != 1:
-            raise ValueError(
-                f"RandomizedResponse releases one column, got {domain.dim}; give each its own law."
-            )
+            raise ValueError(f"RandomizedResponse releases one column, got {domain.dim}; give each its own law.")
         if len(domain.labels[0]) != self.categories:
             raise ValueError(
-                f"categories must be the number of declared labels, {len(domain.labels[0])}, "
-                f"got {self.categories}."
+                f"categories must be the number of declared labels, {len(domain.labels[0])}, got {self.categories}."
             )
 
     def slack(self, domain: Any) -> float:
@@ -120,14 +117,14 @@ class RandomizedResponse(Law):
         -------
         RandomizedResponse
         """
-        from privfit.mechanisms.calibration import calibrate_response
+        from privfit.mechanisms.calibration import pure_epsilon
 
         check_protect(protect)
         if not isinstance(domain, Categories):
             raise TypeError(f"RandomizedResponse needs a domain Categories, got {type(domain).__name__}.")
         law = cls(1.0, len(domain.labels[0]))
         law.check_domain(domain)
-        return calibrate_response(cls, target, law.categories)
+        return cls(pure_epsilon(target, law.categories), law.categories)
 
     def threshold(self) -> int:
         """Return the integer T: a label is kept if and only if a uniform 64-bit word is below T."""

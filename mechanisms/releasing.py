@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privfit.accounting.validation import check_choice
 from privfit.mechanisms.blocks import check_part, release_part
 from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.domains import Domain, as_domains
 from privfit.mechanisms.frames import Table, read_table
+from privfit.mechanisms.grid import ROUNDINGS
 from privfit.mechanisms.keystream import fresh_master, simulation_master
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.product import Product
@@ -50,6 +52,10 @@ class Release:
         "numpy", "pandas", "polars" or "pyarrow".
     secure : bool
         False if the noise came from a reproducible source.
+    names : tuple of str or int
+        All columns, in the order of the table.
+    rounding : str
+        How values went to the grid: "nearest" or "stochastic".
     """
 
     frame: Any
@@ -61,6 +67,7 @@ class Release:
     kind: str
     secure: bool = True
     names: tuple[Column, ...] = field(default=())
+    rounding: str = "nearest"
 
     def __repr__(self) -> str:
         state = "" if self.secure else ", secure=False"
@@ -108,7 +115,12 @@ class Release:
 
 
 def release(
-    data: Any, law: Any, domain: Any, public: Iterable[Column] | None = None, rng: Any = None
+    data: Any,
+    law: Any,
+    domain: Any,
+    public: Iterable[Column] | None = None,
+    rng: Any = None,
+    rounding: str = "nearest",
 ) -> Release:
     """Release every row of a table once.
 
@@ -125,6 +137,11 @@ def release(
         Columns to publish unchanged. Nothing protects them.
     rng : int or Generator, optional
         Reproducible noise for simulations only. The release is marked ``secure=False``.
+    rounding : {"nearest", "stochastic"}
+        How x + noise goes to the grid, whose steps are less than a thousandth of the scale. "nearest" moves a
+        row that is released without noise by up to half a step; "stochastic" rounds up with probability the
+        fraction, so every value keeps its mean, for up to a quarter of a squared step of variance and one
+        more random word per value. The guarantee is the same: both only look at x + noise.
 
     Returns
     -------
@@ -143,6 +160,7 @@ def release(
     >>> out
     Release(2 rows, numpy, law=Gaussian(scale=20.0))
     """
+    check_choice("rounding", rounding, tuple(ROUNDINGS))
     domains = as_domains(domain)
     law = Product(law) if isinstance(law, Mapping) else law
     parts = _plan(law, domains)
@@ -159,11 +177,12 @@ def release(
     for number, (columns, own, part) in enumerate(parts):
         if isinstance(part, Categories):
             codes = np.empty(table.rows, dtype=np.int64)
-            release_part(own, part, [table.labels(columns[0])], [codes], master, number)
+            release_part(own, part, [table.labels(columns[0])], [codes], master, number, rounding)
             done[columns[0]] = part.decode(codes)
         else:
             out = np.empty((len(columns), table.rows))
-            release_part(own, part, [table.numbers(c) for c in columns], list(out), master, number)
+            cells = [table.numbers(c) for c in columns]
+            release_part(own, part, cells, list(out), master, number, rounding)
             done.update(zip(columns, out, strict=True))
     del master
     names = tuple(name for name in table.names if name in done)
@@ -177,6 +196,7 @@ def release(
         kind=table.kind,
         secure=rng is None,
         names=names,
+        rounding=rounding,
     )
 
 
@@ -184,8 +204,7 @@ def _plan(law: Any, domains: tuple[Domain, ...]) -> Parts:
     """Pair every part's columns with its law and its part of the domain."""
     if isinstance(law, Product):
         parts: Parts = [
-            (columns, own, part)
-            for (columns, own), (_, part) in zip(law.items, law.resolve(domains), strict=True)
+            (columns, own, part) for (columns, own), (_, part) in zip(law.items, law.resolve(domains), strict=True)
         ]
     elif isinstance(law, Law):
         if len(domains) != 1:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.additive import SLACK_PER_VALUE
+from privfit.mechanisms.continuous import SLACK_PER_VALUE
 from privfit.mechanisms.keystream import block_words
 from privfit.mechanisms.samplers import exponential, laplace_coordinate, normal_coordinates
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.validation import check_integer
-from privfit.mechanisms.additive import AdditiveLaw
+from privfit.mechanisms.continuous import ContinuousLaw
 from privfit.mechanisms.samplers import gamma_rows, laplace_coordinate, normal_coordinates
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SHAPE_MAX = 1000
 
 
 @dataclass(frozen=True)
-class SymmetricLaplace(AdditiveLaw):
+class SymmetricLaplace(ContinuousLaw):
     """Uncorrelated, dependent coordinates that share one radius per row.
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.validation import check_number
-from privfit.mechanisms.additive import AdditiveLaw
+from privfit.mechanisms.continuous import ContinuousLaw
 from privfit.mechanisms.samplers import gamma_rows, keep_rows, laplace_coordinate, normal_coordinates
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_delta0(delta0: Any) -> float:
 
 
 @dataclass(frozen=True)
-class ZeroInflatedLaplace(AdditiveLaw):
+class ZeroInflatedLaplace(ContinuousLaw):
     """SL noise that spares a random fraction of the rows.
 
     Parameters

@@ -14,6 +14,7 @@ from privfit.mechanisms import (
     REGISTRY,
     Box,
     Categories,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
     Law,
@@ -30,6 +31,7 @@ LABELS = Categories({"label": ["no", "yes", "unknown"]})
 EXAMPLES = {
     "gaussian": (Gaussian([0.5, 2.0]), BOX),
     "laplace": (Laplace([0.5, 2.0]), BOX),
+    "discrete_laplace": (DiscreteLaplace([0.5, 2.0]), BOX),
     "symmetric_laplace": (SymmetricLaplace([0.5, 2.0], shape=3), BOX),
     "zero_inflated_laplace": (ZeroInflatedLaplace([0.5, 2.0], delta0=0.1), BOX),
     "randomized_response": (RandomizedResponse(1.0, 3), LABELS),
@@ -38,10 +40,8 @@ EXAMPLES = {
         (BOX, LABELS),
     ),
 }
-ADDITIVE = [
-    name for name, (law, _) in EXAMPLES.items() if law.mechanism not in ("randomized_response", "product")
-]
-CLASSES = [Gaussian, Laplace, SymmetricLaplace, lambda s: ZeroInflatedLaplace(s, 0.1)]
+ADDITIVE = [name for name, (law, _) in EXAMPLES.items() if law.mechanism not in ("randomized_response", "product")]
+CLASSES = [Gaussian, Laplace, DiscreteLaplace, SymmetricLaplace, lambda s: ZeroInflatedLaplace(s, 0.1)]
 
 every_law = pytest.mark.parametrize("name", EXAMPLES)
 every_additive = pytest.mark.parametrize("name", ADDITIVE)
@@ -183,9 +183,7 @@ def test_delta0_values_that_are_refused(bad):
         ZeroInflatedLaplace(1.0, bad)
 
 
-@pytest.mark.parametrize(
-    ("bad", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError), (1001, ValueError)]
-)
+@pytest.mark.parametrize(("bad", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError), (1001, ValueError)])
 def test_shapes_that_are_refused(bad, error):
     with pytest.raises(error, match="shape"):
         SymmetricLaplace(1.0, shape=bad)

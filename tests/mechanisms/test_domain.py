@@ -199,9 +199,7 @@ def test_parts_of_a_domain():
     assert find_domain(domain, ("b",)) == Box({"b": (0, 2)})
     assert find_domain(domain, ("v", "u")) == Ball(1.0, 2, ["v", "u"])
     assert find_domain(domain, ("l",)) == labels
-    assert find_domain((box, Box({"c": (0, 3)}, {"c": 1})), ("c", "a")) == Box(
-        {"c": (0, 3), "a": (0, 1)}, {"c": 1}
-    )
+    assert find_domain((box, Box({"c": (0, 3)}, {"c": 1})), ("c", "a")) == Box({"c": (0, 3), "a": (0, 1)}, {"c": 1})
     for wrong in (("u",), ("a", "l"), ("z",)):
         with pytest.raises(ValueError, match="the domain declares"):
             find_domain(domain, wrong)
@@ -215,9 +213,7 @@ def test_parts_of_a_domain():
         labels.select(["z"])
 
 
-@pytest.mark.parametrize(
-    "bad", [None, {}, {"domain": "cube"}, {"domain": "box"}, {"domain": "ball", "radius": 1}]
-)
+@pytest.mark.parametrize("bad", [None, {}, {"domain": "cube"}, {"domain": "box"}, {"domain": "ball", "radius": 1}])
 def test_saved_domains_that_are_refused(bad):
     with pytest.raises(ValueError, match="domain"):
         domain_from_dict(bad)

@@ -22,9 +22,7 @@ def released(data):
     return np.rint(column.ravel().astype(float)).tolist()
 
 
-@pytest.mark.parametrize(
-    "dtype", ["i1", "u1", "i2", "u4", "i8", "u8", "f2", "f4", "f8", ">f8", ">i4", object, "g"]
-)
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u4", "i8", "u8", "f2", "f4", "f8", ">f8", ">i4", object, "g"])
 def test_numpy_dtypes(dtype):
     assert released(np.array(CELLS, dtype=dtype)[:, None]) == [0, 1, 3]
     assert released(np.array(CELLS, dtype=dtype)) == [0, 1, 3]

@@ -103,9 +103,7 @@ def test_symmetric_laplace_total_variation(dim):
     box = Box(dict.fromkeys(range(dim), (0, 1)))
     law = SymmetricLaplace(2.0)
     for protect, c in (("record", math.sqrt(dim) / 2), ("attribute", 0.5)):
-        assert law.tradeoff(box, protect).delta(0.0) == pytest.approx(
-            -math.expm1(-c / math.sqrt(2)), abs=1e-9
-        )
+        assert law.tradeoff(box, protect).delta(0.0) == pytest.approx(-math.expm1(-c / math.sqrt(2)), abs=1e-9)
 
 
 def test_zero_inflation_shows_in_the_limit_of_delta():

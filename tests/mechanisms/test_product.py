@@ -25,7 +25,7 @@ def test_parts_and_columns():
     LAW.parts.clear()
     assert len(LAW.parts) == 3
     assert repr(LAW) == (
-        "Product({('a', 'b'): Gaussian(scale=(2.0, 4.0)), 'l': RandomizedResponse(epsilon=0.5, categories=2), "  # noqa: E501
+        "Product({('a', 'b'): Gaussian(scale=(2.0, 4.0)), 'l': RandomizedResponse(epsilon=0.5, categories=2), "
         "'c': Laplace(scale=3.0)})"
     )
 

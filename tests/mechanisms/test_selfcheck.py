@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privfit.mechanisms import Box, Gaussian, release, samplers, selfcheck
-from privfit.mechanisms.additive import SLACK_PER_VALUE
+from privfit.mechanisms.continuous import SLACK_PER_VALUE
 from privfit.mechanisms.selfcheck import check_machine, sampling_errors
 
 
@@ -51,9 +51,7 @@ def test_coarse_functions_are_caught_and_nothing_is_released(name, fresh_check, 
 
 def test_single_precision_is_caught(fresh_check, monkeypatch):
     honest = samplers.exponential
-    monkeypatch.setattr(
-        selfcheck, "exponential", lambda w, bits=64: honest(w, bits).astype(np.float32).astype(float)
-    )
+    monkeypatch.setattr(selfcheck, "exponential", lambda w, bits=64: honest(w, bits).astype(np.float32).astype(float))
     with pytest.raises(RuntimeError, match="too coarse"):
         check_machine()
 

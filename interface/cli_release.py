@@ -81,8 +81,10 @@ def release(
     check_protect(protect)
     _check_out(table, out, force)
     bounds, labels = read_bounds(column or []), read_labels(label or [])
-    laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
+    if not bounds and not labels:
+        raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
     private, typed, unused = read_private_table(table, list(bounds), labels, public or [])
+    laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
     done = release_table(private, laws, domain=_domain(bounds, typed), public=public or None)
     done.save(out)
     with warnings.catch_warnings(record=True) as caught, np.errstate(over="ignore"):
@@ -153,8 +155,6 @@ def _laws(
     from privfit.cli_calibrate import calibrate_law
     from privfit.mechanisms import Box, RandomizedResponse
 
-    if not bounds and not labels:
-        raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
     check_number("--epsilon", epsilon, 0.0, low_open=True)
     Budget(epsilon, delta)
     if label_epsilon is None:

@@ -1,0 +1,69 @@
+"""``privfit fit``: the numbers of the library from the file alone."""
+
+import pytest
+
+from privfit.mechanisms import load_release
+
+
+@pytest.mark.parametrize(
+    "options, names",
+    [
+        (["--model", "logistic", "--target", "income", "--features", "age"], ["const", "age"]),
+        (["--model", "linear", "--target", "hours", "--features", "age,region"], ["const", "age", "region"]),
+        (["--model", "quantile", "--target", "hours", "--features", "age"], ["const", "age"]),
+        (["--model", "mean"], ["age", "hours"]),
+        (["--model", "mean", "--features", "hours"], ["hours"]),
+    ],
+)
+def test_fit_agrees_with_the_library(privfit, released, options, names):
+    found = privfit.as_json("fit", released, *options)
+    assert [row["name"] for row in found["coefficients"]] == names
+    code, text, _ = privfit.call("fit", released, *options)
+    assert code == 0 and "Cost of privacy" in text
+    assert bool(found["warnings"]) == ("WARNING: " in text)
+    for row in found["coefficients"]:
+        if row["standard_error"] is not None:
+            assert row["lower"] < row["estimate"] < row["upper"]
+
+
+def test_fit_numbers_are_those_of_the_estimator(privfit, released):
+    from privfit.estimators import LinearRegression
+
+    found = privfit.as_json("fit", released, "--target", "hours", "--features", "age", "--correction", "naive")
+    model = LinearRegression(correction="naive").fit_release(load_release(released), "hours", ["age"])
+    assert [row["estimate"] for row in found["coefficients"]] == pytest.approx(model.params_.tolist())
+    assert [row["standard_error"] for row in found["coefficients"]] == pytest.approx(model.bse_.tolist())
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--model", "tree"], "--model must be one of"),
+        (["--model", "linear"], "needs --target"),
+        (["--target", "wage"], "target must name columns of the release"),
+        (["--target", "hours", "--features", "wage"], "features must name columns"),
+        (["--target", "hours", "--features", "hours"], "must not contain the target"),
+        (["--target", "hours", "--features", "age", "--correction", "magic"], "correction must be one of"),
+        (["--target", "hours", "--features", "age", "--correction", "dr"], "ZeroInflatedLaplace"),
+        (["--target", "hours", "--features", "income"], "must hold numbers"),
+        (
+            ["--model", "quantile", "--target", "hours", "--features", "age", "--quantile", "1"],
+            "quantile must be",
+        ),
+        (["--target", "hours", "--features", "age", "--level", "2"], "--level must be"),
+        (["--model", "mean", "--target", "hours"], "takes no --target"),
+    ],
+)
+def test_fit_mistakes(privfit, released, options, words):
+    assert words in privfit.mistake("fit", released, *options)
+
+
+def test_fit_refuses_files_without_a_law(privfit, tmp_path, table):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    plain = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"age": [1.0, 2.0]}), plain)
+    assert "carries no law" in privfit.mistake("fit", plain, "--model", "mean")
+    assert "no Parquet file" in privfit.mistake("fit", table, "--model", "mean")
+    assert "there is no file" in privfit.mistake("fit", tmp_path / "none.parquet", "--model", "mean")

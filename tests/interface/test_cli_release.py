@@ -1,0 +1,106 @@
+"""``privfit release``: keeps its budget, prints no cell, and writes nothing after a mistake."""
+
+import pytest
+
+from privfit.mechanisms import load_release
+
+BUDGET = ["--epsilon", "6", "--delta", "1e-6"]
+QUICK = ["--mechanism", "gaussian"]
+COLUMNS = ["--column", "age:17:90", "--column", "hours:1:99"]
+
+
+def test_release_prints_its_guarantee_and_no_cell(privfit, table, tmp_path):
+    out = tmp_path / "out.parquet"
+    options = [*COLUMNS, "--label", "income:low,high", *BUDGET, *QUICK]
+    code, text, err = privfit.call("release", table, out, *options)
+    assert (code, err) == (0, "")
+    for words in ("record", "attribute", "numerical slack", "left out: region, name"):
+        assert words in text
+    for cell in ("SECRET", "Name1", "77777", "17.3"):
+        assert cell not in text
+    released = load_release(out)
+    assert released.columns == ("age", "hours", "income") and released.n_rows == 3001
+    (row,) = released.guarantee().deltas([6.0])
+    assert row["record"] <= 1e-6
+
+
+def test_release_as_json(privfit, table, tmp_path):
+    found = privfit.as_json("release", table, tmp_path / "o.parquet", *COLUMNS, "--public", "region", *BUDGET)
+    assert found["rows"] == 3001 and found["public"] == ["region"] and found["left_out"] == ["income", "name"]
+    assert found["epsilon"][0]["record"] <= 6.0 and found["numerical_slack"] > 0
+
+
+def test_release_of_labels_alone_and_at_attribute_level(privfit, table, tmp_path):
+    options = ["release", table, tmp_path / "a.parquet", "--label", "income:low,high"]
+    alone = privfit.as_json(*options, "--epsilon", 2, "--delta", 0)
+    assert alone["law"]["parts"][0]["law"]["epsilon"] == 2
+    each = privfit.as_json(*options, *COLUMNS, *BUDGET, *QUICK, "--protect", "attribute", "--force")
+    assert each["epsilon"][0]["attribute"] <= 6.0 + 1e-9
+    # beyond epsilon = 12 the slack of floating-point noise exceeds delta: no record-level statement
+    assert each["epsilon"][0]["record"] is None
+    assert each["law"]["parts"][1]["law"]["epsilon"] == 6
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "zil", "symmetric-laplace"])
+def test_release_with_every_mechanism(privfit, table, tmp_path, mechanism):
+    found = privfit.as_json("release", table, tmp_path / "m.parquet", *COLUMNS, *BUDGET, "--mechanism", mechanism)
+    assert found["epsilon"][0]["record"] <= 6.0
+    assert bool(found["rows_expected_exact"]) == (mechanism == "zil")
+
+
+def test_release_warns_where_the_numbers_are_careless(privfit, table, tmp_path):
+    options = ["release", table, tmp_path / "w.parquet", *COLUMNS, "--epsilon", 6, "--delta", "0.01"]
+    found = privfit.as_json(*options, "--mechanism", "zil")
+    # delta0 = delta/10 of 3,001 rows is three exact rows
+    assert len(found["warnings"]) == 2 and "without noise" in found["warnings"][0]
+    assert found["warnings"][1] == "delta times rows is 30: choose delta well below 1 / rows."
+    code, out, err = privfit.call(*options, *QUICK, "--force")
+    assert (code, err) == (0, "") and "WARNING: delta times rows is 30" in out
+
+
+def test_release_does_not_overwrite(privfit, table, tmp_path):
+    out = tmp_path / "out.parquet"
+    out.write_text("precious")
+    options = ["release", table, out, *COLUMNS, *BUDGET, *QUICK]
+    assert "--force" in privfit.mistake(*options)
+    assert out.read_text() == "precious"
+    assert privfit.call(*options, "--force")[0] == 0
+    assert load_release(out).n_rows == 3001
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ([*BUDGET], "name at least one column"),
+        ([*BUDGET, "--column", "wage:0:1"], "no column 'wage'; its columns are"),
+        ([*BUDGET, *COLUMNS, "--label", "income:low"], "--label must be NAME:LABEL"),
+        (
+            [*BUDGET, *COLUMNS, "--label", "income:low,high", "--label-epsilon", "6"],
+            "must leave some of epsilon",
+        ),
+        (
+            [*BUDGET, *COLUMNS, "--label", "income:low,high", "--label-epsilon", "-1"],
+            "--label-epsilon must be",
+        ),
+        ([*BUDGET, "--column", "age:17:90", "--public", "age"], "got age more than once"),
+        ([*BUDGET, "--column", "age:17:90", "--label", "age:a,b"], "more than once"),
+        (["--epsilon", "40", "--delta", "1e-6", *COLUMNS], "numerical slack"),
+        (["--epsilon", "6", "--delta", "0", *COLUMNS], "numerical slack"),
+        (["--epsilon", "inf", "--delta", "1e-6", *COLUMNS], "--epsilon must be"),
+        ([*COLUMNS], "Missing option"),
+        ([*BUDGET, *COLUMNS, "--mechanism", "none"], "--mechanism must be one of"),
+    ],
+)
+def test_release_mistakes_write_nothing(privfit, table, tmp_path, options, words):
+    assert words in privfit.mistake("release", table, tmp_path / "o.parquet", *options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_release_mistakes_about_files(privfit, table, tmp_path):
+    options = [*COLUMNS, *BUDGET]
+    assert "no file" in privfit.mistake("release", tmp_path / "none.csv", tmp_path / "o.parquet", *options)
+    assert ".parquet" in privfit.mistake("release", table, tmp_path / "o.csv", *options)
+    assert "no folder" in privfit.mistake("release", table, tmp_path / "no" / "o.parquet", *options)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("age,hours\n1,2\nSECRET,3,4\n")
+    assert "rows of equal length" in privfit.mistake("release", bad, tmp_path / "o.parquet", *options)

@@ -24,6 +24,7 @@ __all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta", "tight_mu"]
 
 Floats = NDArray[np.float64]
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+SQRT_2 = math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
@@ -111,35 +112,54 @@ def gaussian_log_delta(epsilon: Floats, mu: Floats) -> Floats:
     >>> float(np.exp(gaussian_log_delta(np.array(0.0), np.array(1.0)))).__round__(9)
     0.382924923
     """
-    from scipy.special import erfcx, log_ndtr
-
+    if np.ndim(epsilon) == 0 and np.ndim(mu) == 0:
+        e, m = np.float64(epsilon), np.float64(mu)
+        shift = e / m - m / 2
+        steep = max(shift, 1.0) > 30 * m and shift > -3.0
+        return _BRANCHES[3 if math.isinf(e) else 1 if steep else 0 if shift > 0 else 2](e, m, shift)
     epsilon, mu = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(mu, float))
-    eps, mu = epsilon.ravel(), mu.ravel()
-    out = np.empty(eps.shape)
-    x = eps / mu - mu / 2
-    infinite = np.isinf(eps)
-    out[infinite] = np.where(eps[infinite] > 0, -np.inf, 0.0)
-    smooth = ~infinite & (np.maximum(x, 1.0) > 30 * mu) & (x > -3.0)
-    direct = ~infinite & ~smooth & (x > 0)
-    rest = ~infinite & ~smooth & ~direct
-    if direct.any():
-        z, m = x[direct] / math.sqrt(2), mu[direct] / math.sqrt(2)
-        mills = 0.5 * math.log(math.pi / 2) + np.log(erfcx(z) - erfcx(z + m))
-        out[direct] = mills - x[direct] ** 2 / 2 - HALF_LOG_2PI
-    if smooth.any():
-        xs, ms = x[smooth, None], mu[smooth, None]
-        nodes, weights = _laguerre_like()
-        # s = z / scale puts the decay of exp(-x s - s^2/2) on the nodes' exp(-z) scale for every x
-        scale = np.maximum(xs, 3.0)
-        s = nodes / scale
-        integrand = -np.expm1(-ms * s) * np.exp(-xs * s - s * s / 2)
-        total = np.log((integrand * weights / scale).sum(axis=1))
-        out[smooth] = total - x[smooth] ** 2 / 2 - HALF_LOG_2PI
-    if rest.any():
-        first = log_ndtr(-x[rest])
-        gap = eps[rest] + log_ndtr(-x[rest] - mu[rest]) - first
-        out[rest] = first + np.log(-np.expm1(np.minimum(gap, -1e-320)))
-    return out.reshape(epsilon.shape)
+    x = epsilon / mu - mu / 2
+    branch = np.select([np.isinf(epsilon), (np.maximum(x, 1.0) > 30 * mu) & (x > -3.0), x > 0], [3, 1, 0], default=2)
+    out = np.empty(x.shape)
+    for i, formula in enumerate(_BRANCHES):
+        here = branch == i
+        if here.any():
+            out[here] = formula(epsilon[here], mu[here], x[here])
+    return out
+
+
+def _mills(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+    """Difference of two Mills ratios, for x > 0 and mu not small against x."""
+    from scipy.special import erfcx
+
+    difference = erfcx(x / SQRT_2) - erfcx((x + mu) / SQRT_2)
+    return np.log(0.5 * difference) - x * x / 2
+
+
+def _integral(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+    """The integral with a positive integrand, for mu small against max(1, x)."""
+    nodes, weights = _laguerre_like()
+    # s = z / scale puts the decay of exp(-x s - s^2/2) on the nodes' exp(-z) scale for every x
+    scale = np.maximum(x, 3.0)
+    s = nodes / scale[..., None]
+    integrand = -np.expm1(-mu[..., None] * s) * np.exp(-x[..., None] * s - s * s / 2)
+    return np.log(integrand @ weights / scale) - x * x / 2 - HALF_LOG_2PI
+
+
+def _normal_tails(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+    """log Phi(-x) + log(1 - e^eps Phi(-x - mu) / Phi(-x)), for x <= 0 where delta is not small."""
+    from scipy.special import log_ndtr
+
+    first = log_ndtr(-x)
+    gap = epsilon + log_ndtr(-x - mu) - first
+    return first + np.log(-np.expm1(np.minimum(gap, -1e-320)))
+
+
+def _at_infinity(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+    return np.where(epsilon > 0, -np.inf, 0.0)
+
+
+_BRANCHES = (_mills, _integral, _normal_tails, _at_infinity)
 
 
 def tight_mu(curve: TradeOffCurve) -> float:

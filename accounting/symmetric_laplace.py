@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,7 +280,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
     def _curve(self, alpha: Floats) -> Floats:
         """Invert log alpha (or log Q[L > t] above the fixed point) and follow the tangent there.
 
-        The tangent's error is of second order in the error of t, so a cubic inverse is enough.
+        The tangent's error is of second order in the error of t, so a rough inverse is enough.
         """
         flat = alpha.ravel()
         middle = float(self._error_rates(np.array(0.0))[0])
@@ -294,25 +295,30 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         return result.reshape(alpha.shape)
 
     def _threshold(self, level: Floats, mirrored: bool) -> Floats:
-        """The t >= 0 with P[L > t] = level (or Q[L > t] = level), by interpolation of panel values."""
-        from scipy.interpolate import CubicSpline
+        """The t >= 0 with P[L > t] = level (or Q[L > t] = level), from panel values and one secant step."""
+
+        def height(t: Floats) -> Floats:
+            alpha, exceed = self._tails(t)
+            return np.log(np.maximum(exceed if mirrored else alpha, 1e-320))
 
         target = np.log(level)
         bottom = float(target.min())
         columns: list[Floats] = []
-        for i in range(len(self._panels.edges) - 1):
-            for panel in self._panels.covering(
-                self._panels.edges[i], self._panels.edges[i + 1] * (1 - 1e-15)
-            ):
-                t = np.linspace(panel.low, panel.high, 48)
-                alpha, exceed = self._tails(t)
-                columns.append(np.vstack([t, np.log(np.maximum(exceed if mirrored else alpha, 1e-320))]))
+        for low, high in pairwise(self._panels.edges):
+            panels = self._panels.covering(low, high * (1 - 1e-15))
+            if panels:
+                t = np.concatenate([np.linspace(panel.low, panel.high, 32) for panel in panels])
+                columns.append(np.vstack([t, height(t)]))
             if not columns or columns[-1][1, -1] < bottom:
                 break
         t, value = np.hstack(columns)
         keep = np.concatenate([[True], np.diff(np.minimum.accumulate(value)) < 0])
-        spline = CubicSpline(value[keep][::-1], t[keep][::-1])
-        return np.clip(spline(np.clip(target, value[keep][-1], value[0])), 0.0, t[-1])
+        t, value = t[keep], value[keep]
+        first = np.interp(-target, -value, t)
+        cell = np.clip(np.searchsorted(t, first, side="right") - 1, 0, len(t) - 2)
+        slope = (np.diff(value) / np.diff(t))[cell]
+        second = first - (height(first) - target) / slope
+        return np.clip(second, t[cell], t[cell + 1])
 
     def gdp(self) -> float:
         """Smallest mu with the curve above G_mu; inf for shape < dim/2, where the loss has a heavy tail."""

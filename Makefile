@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: demo test test-all lint types layers tests packages benchmarks clean
 
 demo: $(VENV)/installed
-	$(BIN)/privfit demo --directory privfit-demo
+	$(BIN)/privfit demo privfit-demo
 
 test: lint types layers tests packages
 	@echo "everything passed"

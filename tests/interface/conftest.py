@@ -11,7 +11,7 @@ BUDGET = ["--epsilon", "6", "--delta", "1e-6"]
 COLUMNS = ["--column", "age:17:90", "--column", "hours:1:99"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def table(tmp_path_factory):
     """A private table whose cells can be told from everything else that may be printed."""
     path = tmp_path_factory.mktemp("table") / "private.csv"
@@ -24,7 +24,7 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def released(table, tmp_path_factory):
     out = tmp_path_factory.mktemp("released") / "out.parquet"
     code = run(

@@ -8,6 +8,7 @@ if any value is off by more than the arithmetic allows, or if the mean error exc
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.continuous import SLACK_PER_VALUE
 from privfit.mechanisms.keystream import block_words
-from privfit.mechanisms.samplers import exponential, laplace_coordinate, normal_coordinates
+from privfit.mechanisms.samplers import FACTORS, gamma_rows, laplace_coordinate, normal_coordinates
 
 __all__ = ["check_machine", "sampling_errors"]
 
@@ -25,6 +26,7 @@ STEPS = 2047.0
 """Largest scale in grid steps, where an error of the unit noise moves the grid point most."""
 
 _LENGTHS = (1, 2, 3, 5, 7, 61, 433, 488)
+_SHAPES = (1, 2, 8, 9, 26, 40, 1, 4)
 
 
 def sampling_errors() -> tuple[Floats, Floats]:
@@ -42,25 +44,29 @@ def sampling_errors() -> tuple[Floats, Floats]:
     """
     errors: list[float] = []
     bounds: list[float] = []
-    for block, length in enumerate(_LENGTHS):
-        _compare_pairs(block, length, errors, bounds)
+    for block, (length, shape) in enumerate(zip(_LENGTHS, _SHAPES, strict=True)):
+        _compare_pairs(block, length, shape, errors, bounds)
         _compare_laplace(block, length, errors, bounds)
         _compare_laplace(block + 100, length, errors, bounds)
     return np.array(errors), np.array(bounds)
 
 
-def _compare_pairs(block: int, length: int, errors: list[float], bounds: list[float]) -> None:
-    """Compare sqrt(W) N(0, I_2): radius sqrt(2 W E) and an angle of 62 + 2 bits."""
+def _compare_pairs(block: int, length: int, shape: int, errors: list[float], bounds: list[float]) -> None:
+    """Compare sqrt(W) N(0, I_2): W of a shape, radius sqrt(2 W E) and an angle of 62 + 2 bits."""
     from mpmath import mp, mpf
 
     words = block_words(b"privfit self-check, not a secret", 0, block)
-    w_words = words(length)
-    pair = [c.copy() for c in normal_coordinates(words, length, 2, exponential(w_words))]
+    mixing = gamma_rows(words, length, shape)
+    pair = [c.copy() for c in normal_coordinates(words, length, 2, mixing)]
     words = block_words(b"privfit self-check, not a secret", 0, block)
-    w_words, r_words, a_words = words(length), words(length), words(length)
+    factors = [words(length) for _ in range(shape)]
+    r_words, a_words = words(length), words(length)
+    groups = -(-shape // FACTORS)
     with mp.workprec(120):
         for i in range(length):
-            w, e = (-mp.log((mpf(int(word)) + 0.5) / 2**64) for word in (w_words[i], r_words[i]))
+            sizes = math.prod(2 * int(word[i]) + 1 for word in factors)
+            w = -mp.log(mpf(sizes) / mpf(2) ** (65 * shape)) / shape
+            e = -mp.log((mpf(int(r_words[i])) + 0.5) / 2**64)
             word = int(a_words[i])
             angle = (mpf(word >> 2) + 0.5) / 2**62 * mp.pi / 2
             radius = mp.sqrt(2 * w * e) * STEPS
@@ -68,9 +74,11 @@ def _compare_pairs(block: int, length: int, errors: list[float], bounds: list[fl
                 radius * mp.cos(angle) * (-1 if word & 1 else 1),
                 radius * mp.sin(angle) * (-1 if word & 2 else 1),
             )
-            # U has relative error 2^-53, so -log U has absolute error 2^-53 (1 + E); the square root halves
-            # the relative errors; four roundings and one unit in the last place of the angle follow.
-            relative = 2.0**-53 * (0.5 / float(e) + 0.5 / float(w) + 10)
+            # U has relative error 2^-53, so -log U has absolute error 2^-53 (1 + E), and a product of m uniforms
+            # 2m - 1 times the first term; sums of logarithms add a rounding per level; the square root halves the
+            # relative errors; four roundings and one unit in the last place of the angle follow.
+            spread = (2 * shape - groups) / (shape * float(w)) + math.log2(groups) + 1
+            relative = 2.0**-53 * (0.5 / float(e) + 0.5 * spread + 10)
             for value, truth in zip(pair, exact, strict=True):
                 errors.append(float(abs(mpf(float(value[i])) * STEPS - truth)))
                 bounds.append(relative * float(radius))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy import stats
 
 from privfit.mechanisms import (
@@ -90,7 +91,30 @@ def test_zero_inflation_spares_whole_rows(dim, delta0, unit_noise):
 def test_exponential_and_gamma_variables():
     words = blocks.block_words(bytes(32), 0, 0)
     assert ks(exponential(words(N)), stats.expon.cdf) < 2.23
-    assert ks(gamma_rows(words, N, 5), lambda x: stats.gamma.cdf(x, 5, scale=0.2)) < 2.23
+    for shape in (1, 5, 8, 9, 26):
+        assert ks(gamma_rows(words, N, shape), lambda x: stats.gamma.cdf(x, shape, scale=1 / shape)) < 2.23  # noqa: B023
+
+
+@pytest.mark.parametrize("shape", [2, 8, 9, 17, 100, 1000])
+@pytest.mark.parametrize("forced", [None, 0, 2**64 - 1])
+def test_gamma_variables_are_the_stated_function_of_their_words(shape, forced):
+    """Against one logarithm of the exact product: a few units in the last place, whatever the shape."""
+    drawn = []
+
+    def words(count):
+        drawn.append(random(count) if forced is None else np.full(count, forced, dtype=np.uint64))
+        return drawn[-1].copy()
+
+    random = blocks.block_words(bytes(32), 1, 1)
+    w = gamma_rows(words, 20, shape)
+    assert len(drawn) == shape
+    with mp.workprec(200):
+        for i, value in enumerate(w):
+            product = math.prod(2 * int(word[i]) + 1 for word in drawn)
+            exact = -mp.log(mpf(product) / mpf(2) ** (65 * shape)) / shape
+            # Each uniform near 1 has an absolute error 2^-53 in its logarithm; sums round once per level.
+            allowed = 2.0**-53 * (2 + (4 + math.log2(shape)) * float(exact))
+            assert abs(mpf(float(value)) - exact) <= allowed
 
 
 @pytest.mark.parametrize("delta0", [1e-300, 2.0**-64, 0.3, 1 - 2.0**-53])

@@ -48,6 +48,17 @@ def _numbers(values: NDArray[Any], column: Column) -> NDArray[Any]:
     )
 
 
+def _labels_that_occur(native: Any, kind: str) -> Any:
+    """Return a categorical column without the labels of rows that are not in it."""
+    if kind == "pyarrow":
+        return native.cast(native.type.value_type).dictionary_encode()
+    if kind == "pandas" and hasattr(native, "cat") and hasattr(native.cat, "remove_unused_categories"):
+        return native.cat.remove_unused_categories()
+    if kind == "pandas":
+        return native.astype(object)
+    return native
+
+
 class Table:
     """A table whose columns are read as numpy arrays and which can be rebuilt from columns.
 
@@ -75,7 +86,7 @@ class Table:
         return self._array[:, self.names.index(column)]
 
     def public(self, column: Column) -> Any:
-        """Return a copy of a column that is published unchanged."""
+        """Return a copy of a column whose cells are published unchanged, and of nothing else."""
         return self._array[:, self.names.index(column)].copy()
 
     def build(self, columns: dict[Column, Any]) -> Any:
@@ -133,8 +144,15 @@ class _Frame(Table):
         return np.asarray(series.to_numpy())
 
     def public(self, column: Column) -> Any:
-        native = self._frame.get_column(column).to_native()
-        return native.reset_index(drop=True).copy() if self.kind == "pandas" else native
+        import narwhals as nw
+
+        # Rows are picked out, because a slice keeps (and pickles) the memory of the table it was cut from.
+        series = self._frame.get_column(column)[np.arange(self.rows)]
+        native = series.to_native()
+        if self.kind == "pandas":
+            native = native.reset_index(drop=True)
+            native.attrs = {}
+        return _labels_that_occur(native, self.kind) if series.dtype == nw.Categorical else native
 
     def build(self, columns: dict[Column, Any]) -> Any:
         import narwhals as nw

@@ -217,3 +217,36 @@ def test_warnings_stay_silent_on_every_cell():
                 if law.scale == 2.0**-300:
                     continue
                 assert np.isfinite(release(x, law, domain).frame).all()
+
+
+PEOPLE = [f"shown-{i:02}" for i in range(20)] + [f"hidden-{i:02}" for i in range(20)]
+WIDE = {"x": np.zeros(40), "name": PEOPLE}
+ARROW = pa.dictionary(pa.int32(), pa.string())
+SLICES = {
+    "pyarrow": pa.table(WIDE).slice(0, 20),
+    "pyarrow dictionary": pa.table({**WIDE, "name": pa.array(PEOPLE).dictionary_encode()}).slice(0, 20),
+    "polars": pl.DataFrame(WIDE)[:20],
+    "polars categorical": pl.DataFrame(WIDE, schema_overrides={"name": pl.Categorical})[:20],
+    "pandas": pd.DataFrame(WIDE)[:20],
+    "pandas object": pd.DataFrame(WIDE).astype({"name": object})[:20],
+    "pandas categorical": pd.DataFrame(WIDE).astype({"name": "category"})[:20],
+    "pandas arrow": pd.DataFrame({**WIDE, "name": pd.array(PEOPLE, dtype="string[pyarrow]")})[:20],
+    "pandas arrow dictionary": pd.DataFrame({**WIDE, "name": pd.array(PEOPLE, dtype=pd.ArrowDtype(ARROW))})[:20],
+    "numpy": np.array(list(zip(*WIDE.values(), strict=True)), dtype=object)[:20],
+}
+
+
+@pytest.mark.parametrize("kind", SLICES)
+def test_public_columns_bring_nothing_from_rows_that_are_not_released(kind, tmp_path):
+    # A slice of an Arrow table pickles all of its parent, a categorical carries the labels of every row it ever had.
+    if kind == "numpy":
+        out = release(SLICES[kind], {0: Gaussian(1.0)}, Box({0: (0, 1)}), public=[1])
+        names = list(out.frame[:, 1])
+    else:
+        out = release(SLICES[kind], Gaussian(1.0), Box({"x": (0, 1)}), public=["name"])
+        names = out.frame["name"].to_pylist() if out.kind == "pyarrow" else list(out.frame["name"])
+    assert names == PEOPLE[:20]
+    assert b"shown-07" in pickle.dumps(out) and b"hidden-" not in pickle.dumps(out)
+    out.save(tmp_path / "r.parquet")
+    stored = (tmp_path / "r.parquet").read_bytes()
+    assert b"hidden-" not in stored and b"shown-" in stored

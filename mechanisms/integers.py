@@ -30,7 +30,7 @@ def uniform_below(words: Words, count: int, bound: int) -> WordArray:
     words : callable
     count : int
     bound : int
-        In 1..2^63.
+        In 1..2^63; a bound of 1 draws no words.
 
     Examples
     --------
@@ -38,11 +38,16 @@ def uniform_below(words: Words, count: int, bound: int) -> WordArray:
     >>> sorted(set(uniform_below(block_words(bytes(32), 0, 0), 100, 3).tolist()))
     [0, 1, 2]
     """
-    last = np.uint64(2**64 - 1 - 2**64 % bound)
+    if bound == 1:
+        return np.zeros(count, dtype=np.uint64)
     out = words(count)
-    while (over := np.flatnonzero(out > last)).size:
-        out[over] = words(over.size)
-    return out % np.uint64(bound)
+    if extra := 2**64 % bound:
+        last = np.uint64(2**64 - 1 - extra)
+        while (out > last).any():
+            over = np.flatnonzero(out > last)
+            out[over] = words(over.size)
+    out %= np.uint64(bound)
+    return out
 
 
 def bernoulli_exp(words: Words, numerator: WordArray, denominator: int) -> Bools:

@@ -89,9 +89,9 @@ def test_words_of_the_incomplete_top_range_are_rejected():
 
 
 def test_the_first_failure_decides():
-    # numerator/denominator = 1/2: words (uniform below 2, uniform below k) until one of the two fails.
+    # numerator/denominator = 1/2: words (uniform below 2, uniform below k > 1) until one of the two fails.
     one = np.ones(1, dtype=np.uint64)
-    assert bernoulli_exp(scripted([1, 0]), one, 2).tolist() == [True]  # fails at k = 1
-    assert bernoulli_exp(scripted([0, 0, 1, 0]), one, 2).tolist() == [False]  # at k = 2
-    assert bernoulli_exp(scripted([0, 0, 0, 1]), one, 2).tolist() == [False]
-    assert bernoulli_exp(scripted([0, 0, 0, 0, 0, 2]), one, 2).tolist() == [True]  # at k = 3
+    assert bernoulli_exp(scripted([1]), one, 2).tolist() == [True]  # fails at k = 1
+    assert bernoulli_exp(scripted([0, 1, 0]), one, 2).tolist() == [False]  # at k = 2
+    assert bernoulli_exp(scripted([0, 0, 1]), one, 2).tolist() == [False]
+    assert bernoulli_exp(scripted([0, 0, 0, 0, 2]), one, 2).tolist() == [True]  # at k = 3

@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from privfit.cli_common import (
@@ -87,7 +86,7 @@ def release(
     laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
     done = release_table(private, laws, domain=_domain(bounds, typed), public=public or None)
     done.save(out)
-    with warnings.catch_warnings(record=True) as caught, np.errstate(over="ignore"):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         text = done.report()
         promise = done.guarantee()

@@ -89,8 +89,7 @@ def plot_curves(curves: Mapping[str, TradeOffCurve], epsilons: Sequence[float] =
         ax.plot(alpha, 1 - alpha, color="0.45", linewidth=1.0, linestyle=":", label="perfect privacy")
     quoted = ", ".join(f"{e:g}" for e in epsilons)
     for j, (label, curve) in enumerate(curves.items()):
-        with np.errstate(over="ignore"):
-            beta = curve.curve(alpha)
+        beta = curve.curve(alpha)
         corners = _corners(curve, epsilons) if len(epsilons) else None
         for ax in axes:
             ax.plot(alpha, beta, color=COLOURS[j % 6], linestyle=DASHES[j % 6], linewidth=2.0, label=label)

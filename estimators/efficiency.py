@@ -3,7 +3,7 @@ r"""What privacy cost, from the release alone.
 The raw-data fit would have covariance ``V^-1 A_oracle V^-1 / n``. Its V is the expectation of the corrected
 Hessian, and ``A_oracle`` follows from V (logistic: information equality ``A_oracle = V``; least squares:
 ``sigma^2 V`` with the corrected residual variance; quantiles: ``tau (1 - tau) E xx'`` with the corrected Gram
-matrix).
+matrix). A fit without noise is the raw-data fit: factor 1 and n effective records, by definition.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Efficiency", "compare"]
+__all__ = ["Efficiency", "compare", "unchanged"]
 
 Floats = NDArray[np.float64]
+NO_NOISE = "no noise"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Efficiency:
     assumption: str
 
     def __str__(self) -> str:
+        if self.assumption == NO_NOISE:
+            return "no noise: standard errors are those of the raw data"
         if not np.isfinite(self.overall):
             return "standard errors against raw data: not available (see warnings)"
         return (
@@ -55,6 +58,24 @@ class Efficiency:
             f"({self.factors.min():.3g} to {self.factors.max():.3g}); "
             f"{self.n:,} released records are worth {self.n_effective:,.0f} raw ones"
         )
+
+
+def unchanged(size: int, n: int) -> Efficiency:
+    """Return the efficiency of a fit without noise: every factor is exactly 1.
+
+    Parameters
+    ----------
+    size : int
+        Number of coefficients.
+    n : int
+        Records.
+
+    Examples
+    --------
+    >>> str(unchanged(2, 50))
+    'no noise: standard errors are those of the raw data'
+    """
+    return Efficiency(np.ones(size), 1.0, n, float(n), NO_NOISE)
 
 
 def compare(covariance: Floats, oracle: Floats, n: int, assumption: str) -> Efficiency:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from privfit.estimators.checks import read_columns
-from privfit.estimators.efficiency import compare
+from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.released import read_release
 from privfit.estimators.results import ResultsMixin
@@ -95,8 +95,9 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             spread = np.zeros((X.shape[1], X.shape[1]))
             self.cov_params_ = np.diag(np.full(X.shape[1], np.inf))
         raw = (spread - np.diag(model.variances[:-1])) / n
-        self.efficiency_ = compare(
-            self.cov_params_, raw, n, "covariance of the release minus that of the noise"
+        said = "covariance of the release minus that of the noise"
+        self.efficiency_ = (
+            compare(self.cov_params_, raw, n, said) if model.noisy else unchanged(X.shape[1], n)
         )
         self.converged_ = True
         self.diagnostics_ = {"converged": True, "n_needed": None}

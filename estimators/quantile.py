@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from privfit.estimators.checks import read_columns
-from privfit.estimators.efficiency import compare
+from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.operators import Part
 from privfit.estimators.problem import Problem
@@ -139,7 +139,11 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             self.cov_params_[np.ix_(good, good)] = influence[good] @ influence[good].T / (n - 1) / n
         factors = np.array([fit.efficiency_.factors[0] for fit in fits])
         raw = np.diag(own_variance / np.square(factors)) if np.isfinite(factors).all() else self.cov_params_
-        self.efficiency_ = compare(np.diag(own_variance), raw, n, fits[0].efficiency_.assumption)
+        if model.noisy:
+            said = next(fit.efficiency_.assumption for fit in fits if fit.noise_.noisy)
+            self.efficiency_ = compare(np.diag(own_variance), raw, n, said)
+        else:
+            self.efficiency_ = unchanged(d, n)
         self.converged_ = all(fit.converged_ for fit in fits)
         self.diagnostics_ = {"columns": [fit.diagnostics_ for fit in fits], "n_needed": None}
         needed = [fit.diagnostics_["n_needed"] for fit in fits if fit.diagnostics_["n_needed"]]

@@ -18,7 +18,7 @@ from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.checks import check_random_state, read_columns_and_response
 from privfit.estimators.corrections import CORRECTIONS
 from privfit.estimators.diagnostics import report_plain, report_solution
-from privfit.estimators.efficiency import compare
+from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
@@ -189,13 +189,16 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if solution.at_bound.any() or (noisy and not solution.interior):
             standard = np.diag(np.full(risk.size, np.inf))
         standard = problem.mark_flat(standard)
-        oracle, assumption = self._oracle_scores(risk, theta, solution.hessian - np.diag(risk.penalty))
-        raw = problem.mark_flat(sandwich(solution.hessian, oracle, risk.n))
         self.params_ = coordinates.original(theta)
         self.intercept_ = self._shape_intercept(float(self.params_[0]) if lead else 0.0)
         self.coef_ = self._shape_coefficients(self.params_[lead:])
         self.cov_params_ = coordinates.covariance(standard)
-        self.efficiency_ = compare(self.cov_params_, coordinates.covariance(raw), risk.n, assumption)
+        if noisy:
+            oracle, assumption = self._oracle_scores(risk, theta, solution.hessian - np.diag(risk.penalty))
+            raw = coordinates.covariance(problem.mark_flat(sandwich(solution.hessian, oracle, risk.n)))
+            self.efficiency_ = compare(self.cov_params_, raw, risk.n, assumption)
+        else:
+            self.efficiency_ = unchanged(theta.size, risk.n)
         self.converged_, self.n_iter_ = solution.converged, max(solution.iterations, 1)
         self._n_records = risk.n
         size = max(float(np.linalg.norm(theta[lead:])), 1.0)

@@ -118,7 +118,7 @@ class ResultsMixin:
         return statistic, float(gammaincc(rows.shape[0] / 2.0, statistic / 2.0))
 
     def summary(self, level: float = 0.95) -> str:
-        """Return estimates, standard errors, tests, intervals and the cost of privacy as text.
+        """Return estimates, standard errors, tests, intervals and, for noised data, the cost of privacy as text.
 
         Parameters
         ----------
@@ -141,15 +141,15 @@ class ResultsMixin:
         facts += [("Noise" if j == 0 else "", text) for j, text in enumerate(laws)]
         facts += [("Correction", str(getattr(self, "correction", "exact")))]
         facts += [("Converged", "yes" if self.converged_ else "NO")]
-        facts += [("Cost of privacy", str(self.efficiency_))]
+        if self.noise_.noisy:
+            facts += [("Cost of privacy", str(self.efficiency_))]
         return facts
 
     def _notes(self) -> list[str]:
         found = self.diagnostics_
-        notes = [
-            "Standard errors: sandwich, from the release alone.",
-            f"Raw-data scores: {self.efficiency_.assumption}.",
-        ]
+        notes = ["Standard errors: sandwich, from the release alone."]
+        if self.noise_.noisy:
+            notes.append(f"Raw-data scores: {self.efficiency_.assumption}.")
         if found.get("bandwidth") is not None:
             notes.append(
                 f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the "

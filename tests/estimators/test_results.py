@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from privfit.estimators import LinearRegression, LogisticRegression, Mean, QuantileRegression
+from privfit.estimators import LinearRegression, LogisticRegression, Mean, Quantile, QuantileRegression
 from privfit.estimators.diagnostics import round_up
 from privfit.estimators.efficiency import compare
 from privfit.estimators.inference import confidence_intervals, sandwich, unidentified
@@ -129,3 +129,28 @@ def test_pickle_holds_no_data(model):
     assert len(stored) < 20_000
     assert_allclose(pickle.loads(stored).params_, model.params_)
     assert len(pickle.dumps(Mean().fit(X))) < 20_000
+
+
+def test_no_noise_has_no_cost_of_privacy():
+    """Factor exactly 1 and n effective records, even where a column is not identified; nothing is printed."""
+    for model, response in (
+        (LinearRegression(), (Y,)),
+        (LogisticRegression(), (Y > 0,)),
+        (QuantileRegression(0.3), (Y,)),
+        (Mean(), ()),
+        (Quantile(0.3), ()),
+    ):
+        model.fit(X, *response)
+        assert model.efficiency_.overall == 1.0
+        assert (model.efficiency_.factors == 1.0).all()
+        assert model.efficiency_.factors.shape == model.params_.shape
+        assert model.efficiency_.n_effective == model.efficiency_.n == 3000
+        assert "Cost of privacy" not in model.summary()
+        assert "Raw-data" not in model.summary()
+        assert "no noise" in str(model.efficiency_)
+    with pytest.warns(UserWarning, match="not identified"):
+        flat = LinearRegression().fit(np.c_[X, np.ones(3000)], Y)
+    assert flat.efficiency_.n_effective == 3000
+    noised = Mean(noise={1: SymmetricLaplace(0.3)}).fit(RELEASED)
+    assert "Cost of privacy" in noised.summary()
+    assert "Cost of privacy" in Quantile(0.3, noise={1: SymmetricLaplace(0.3)}).fit(RELEASED).summary()

@@ -13,6 +13,7 @@ from scipy import special, stats
 
 from privfit.mechanisms import (
     Box,
+    DiscreteLaplace,
     Gaussian,
     RandomizedResponse,
     SymmetricLaplace,
@@ -42,6 +43,8 @@ def audit(p, q, pilot, claimed):
 
 def log_density(law, z):
     """Log density of the noise, up to a constant, straight from textbook formulas."""
+    if isinstance(law, DiscreteLaplace):
+        return -np.abs(z).sum(axis=1) / law.scale
     r = np.linalg.norm(z, axis=1) / law.scale
     if isinstance(law, Gaussian):
         return -(r**2) / 2
@@ -74,6 +77,7 @@ def alarm(honest, used, dim=2, key=0, domain=None):
 
 HONEST = [
     (Gaussian(1.4), 2),
+    (DiscreteLaplace(1.0), 1),
     (SymmetricLaplace(1.0), 1),
     (SymmetricLaplace(1.5), 2),
     (SymmetricLaplace(1.5, shape=3), 3),

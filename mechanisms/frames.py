@@ -119,8 +119,9 @@ class _Frame(Table):
         if str(getattr(series.to_native(), "dtype", "")) == "object":
             # narwhals would look at the cells to name the type.
             return _numbers(np.asarray(series.to_numpy(), dtype=object), column)
-        if series.dtype.is_integer() and series.dtype not in (nw.Int128, nw.UInt128):
-            # Not by a cast: Arrow refuses integers above 2^53, with the person's value in the message.
+        if series.dtype.is_integer() and "128" not in str(series.dtype):
+            # Not by a cast: Arrow refuses integers above 2^53, with the person's value in the message. Only
+            # polars has 128 bits, which its cast takes and numpy does not know.
             missing = series.is_null().to_numpy()
             values = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
             values[missing] = np.nan

@@ -116,6 +116,11 @@ def test_wide_integers_keep_their_values_and_missing_ones_are_filled():
         np.testing.assert_allclose(out, [2.0**40, array[1].as_py(), 5], rtol=1e-12, atol=2.0**30)
 
 
+def test_integers_of_128_bits():
+    frame = pl.DataFrame({"a": pl.Series([10**30, -(10**30), None], dtype=pl.Int128), "b": [1, 2, 3]})
+    check(frame, Gaussian(1.0), Box({"a": (-1, 1), "b": (0, 1)}))
+
+
 def test_matrices_are_arrays():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PendingDeprecationWarning)

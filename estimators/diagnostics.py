@@ -1,10 +1,14 @@
 r"""Is the sample large enough for this noise? What to tell the user, with the n that would be.
 
-Along a direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation c; it is
-safely positive when it exceeds three of its standard errors, which needs ``n = (3 c / v'Hv)^2`` records.
-Before that many are there, the expected ``v'Hv`` is the naive curvature times the share of the columns'
-variance along v that is not noise, and c is taken at the naive coefficients divided by that share; the worst
-direction decides.
+Along a direction v the corrected curvature ``v'Hv`` is a mean over records with standard deviation c, so its
+relative standard error is ``e = c / (v'Hv sqrt(n))``. A fit warns where e > 1/3, and by the 1/sqrt(n) law
+``9 n e^2`` records bring e to 1/3. That number is computed from the columns, the law and the naive fit, never
+from the corrected fit, which may have run to its boundary (`records_needed`): along the directions v that are
+uncorrelated in the columns and in the noise, the share of the variance that is signal scales the naive
+curvature down to ``v'Hv`` and the naive coefficients up to where c is taken; the worst direction decides. The
+accuracy is limited by the same data: where e exceeds 1, or the share is below its own standard error (its
+floor), the curvature is not told from zero, and the answer is "more than 9 n"; and where a fit warns, numbers
+below 3 n are not told from 3 n. Repeated releases thus agree within a factor 3, on the safe side of n.
 """
 
 from __future__ import annotations
@@ -21,10 +25,20 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
 
-__all__ = ["curvature_error", "records_needed", "report_plain", "report_solution", "round_up"]
+__all__ = [
+    "UNCERTAIN",
+    "curvature_error",
+    "needed_text",
+    "records_needed",
+    "report_plain",
+    "report_solution",
+    "round_up",
+]
 
 Floats = NDArray[np.float64]
 _SAMPLE = 100_000
+UNCERTAIN = 1.0 / 3.0
+"""Relative standard error of the curvature above which a fit warns (and is stabilised by "auto")."""
 
 
 def round_up(n: float) -> int:
@@ -67,8 +81,22 @@ def curvature_error(risk: Risk, solution: Solution) -> float:
     return _bend(risk.thinned(_SAMPLE), solution.theta, vectors[:, 0]) / float(np.sqrt(risk.n) * values[0])
 
 
-def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
-    """Return about how many records make the corrected curvature at theta safely positive.
+def records_needed(risk: Risk, naive: Risk, theta: Floats) -> tuple[int, bool]:
+    """How many records make the corrected curvature safely positive (rule: see the module).
+
+    Parameters
+    ----------
+    risk, naive : Risk
+        Corrected and uncorrected risk.
+    theta : ndarray, shape (p,)
+        Naive estimate.
+
+    Returns
+    -------
+    n : int
+        Between 3 and 9 times the records at hand, to two digits.
+    beyond : bool
+        Whether n is only a lower bound: the curvature is not told from zero.
 
     Examples
     --------
@@ -81,13 +109,36 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> int:
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     inverse = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     noise, turn = np.linalg.eigh(inverse.T @ np.diag(risk.variances.sum(axis=0)) @ inverse)
-    share = np.clip(1.0 - noise, 0.05, 1.0)
-    restored = inverse @ turn @ ((turn.T @ root.T @ theta) / share)
-    hessian, needed = flat.hessian(theta), 1.0
-    for direction, part in zip((inverse @ turn).T, share, strict=True):
+    directions = (inverse @ turn).T  # of variance 1 in the release, noise[j] of it from the law
+    error = np.std((directions @ matrix) ** 2, axis=1) / np.sqrt(risk.n)
+    share = np.clip(1.0 - noise, np.minimum(error, 1.0), 1.0)
+    restored = directions.T @ ((turn.T @ root.T @ theta) / share)
+    hessian, relative = flat.hessian(theta), 0.0
+    for direction, part, least in zip(directions, share, np.minimum(error, 1.0), strict=True):
         curvature = max(float(direction @ hessian @ direction) * part, 1e-300)
-        needed = max(needed, 9.0 * (_bend(few, restored, direction) / curvature) ** 2)
-    return round_up(needed)
+        found = _bend(few, restored, direction) / (curvature * np.sqrt(risk.n))
+        relative = max(relative, np.inf if part <= least else found)
+    return _rounded_need(risk.n, relative)
+
+
+def _rounded_need(n: int, error: float) -> tuple[int, bool]:
+    """Turn a relative error of the curvature into a number of records, and whether it is a lower bound."""
+    digits = 10 ** max(len(str(9 * n)) - 2, 0)
+    most = 9 * n // digits * digits
+    if not error < 1.0:
+        return most, True
+    return min(round_up(max(9.0 * n * error**2, 3.0 * n)), most), False
+
+
+def needed_text(n: int, beyond: bool) -> str:
+    """Return "more than n = 430,000" or "roughly n = 150,000".
+
+    Examples
+    --------
+    >>> needed_text(150_000, False)
+    'roughly n = 150,000'
+    """
+    return f"{'more than' if beyond else 'roughly'} n = {n:,}"
 
 
 def report_solution(
@@ -121,6 +172,7 @@ def report_solution(
         "relative_standard_error": spread,
         "curvature_error": curvature_error(risk, solution),
         "n_needed": None,
+        "n_needed_is_bound": False,
     }
     reasons = []
     if not solution.converged:
@@ -132,17 +184,17 @@ def report_solution(
     if not reasons and spread > 1.0:
         reasons.append("the predicted standard error exceeds the size of the coefficients")
     uncertain = found["curvature_error"]
-    if not reasons and uncertain > 1.0 / 3.0:
+    if not reasons and uncertain > UNCERTAIN:
         reasons.append(f"the corrected curvature is only known to {100 * uncertain:.0f} %")
     if reasons:
-        needed = round_up(9.0 * risk.n * max(min(spread, 30.0), min(uncertain, 30.0)) ** 2)
-        if not solution.interior:
-            needed = records_needed(risk, naive, start)
-        found["n_needed"] = needed
+        needed, beyond = records_needed(risk, naive, start)
+        found |= {"n_needed": needed, "n_needed_is_bound": beyond}
+        penalised = bool((risk.penalty != naive.penalty).any())
+        shrink = "" if penalised else "stabilize='auto' for a shrunken point estimate, "
         warnings.warn(
             f"{risk.n:,} released records are too few for this noise: {'; '.join(reasons)}. This noise needs "
-            f"roughly n = {max(needed, 2 * risk.n):,}. Standard errors are not to be trusted; use "
-            "stabilize='auto' for a shrunken point estimate, fewer columns, or less noise.",
+            f"{needed_text(needed, beyond)}. Standard errors are not to be trusted; use {shrink}fewer columns, "
+            "or less noise.",
             SmallSampleWarning,
             stacklevel=5,
         )

@@ -146,7 +146,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             self.efficiency_ = unchanged(d, n)
         self.converged_ = all(fit.converged_ for fit in fits)
         self.diagnostics_ = {"columns": [fit.diagnostics_ for fit in fits], "n_needed": None}
-        needed = [fit.diagnostics_["n_needed"] for fit in fits if fit.diagnostics_["n_needed"]]
-        if needed:
-            self.diagnostics_["n_needed"] = max(needed)
+        worst = max(fits, key=lambda fit: fit.diagnostics_["n_needed"] or 0).diagnostics_
+        if worst["n_needed"]:
+            self.diagnostics_ |= {key: worst[key] for key in ("n_needed", "n_needed_is_bound")}
         return self

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.checks import check_random_state, read_columns_and_response
 from privfit.estimators.corrections import CORRECTIONS
-from privfit.estimators.diagnostics import report_plain, report_solution
+from privfit.estimators.diagnostics import UNCERTAIN, curvature_error, report_plain, report_solution
 from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss
@@ -154,12 +154,12 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if possible and self.stabilize != "auto":
             self._stabilised, problem = True, problem.penalised(penalty)
         solution, start = self._search(problem)
-        if possible and self.stabilize == "auto" and not stable(solution, MARGIN * penalty):
+        if possible and self.stabilize == "auto" and not _settled(solution, problem.risk, MARGIN * penalty):
             self._stabilised, plain = True, problem
             for strength in ESCALATION:
                 problem = plain.penalised(strength * penalty)
                 solution, start = self._search(problem)
-                if stable(solution, penalty):
+                if _settled(solution, problem.risk, penalty):
                     break
         return solution, problem, start
 
@@ -250,3 +250,8 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     def _shape_coefficients(self, values: Floats) -> Floats:
         return values
+
+
+def _settled(solution: Solution, risk: Risk, penalty: Floats) -> bool:
+    """Whether the curvature is above the penalty, and known as well as a fit without a warning needs it."""
+    return stable(solution, penalty) and curvature_error(risk, solution) <= UNCERTAIN

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from privfit.estimators.diagnostics import needed_text
 from privfit.estimators.efficiency import Efficiency
 from privfit.estimators.inference import confidence_intervals
 from privfit.estimators.summary import coefficient_table, summary_text
@@ -163,9 +164,8 @@ class ResultsMixin:
         elif found.get("penalised"):
             notes.append("Penalised fit: intervals are conditional on the penalty.")
         if found.get("n_needed"):
-            notes.append(
-                f"TOO FEW RECORDS for this noise; roughly n = {found['n_needed']:,} would be enough."
-            )
+            text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
+            notes.append(f"TOO FEW RECORDS for this noise, which needs {text}.")
         if getattr(self, "correction", "") == "naive" and self.noise_.noisy:
             notes.append(
                 "Naive fit: the noise is ignored, so estimates are biased and intervals do not cover."

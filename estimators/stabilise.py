@@ -3,7 +3,8 @@ r"""A vanishing ridge that keeps small, noisy samples usable as point estimates.
 The corrected curvature carries sampling noise of order ``lambda_j^2 sqrt(d/n)`` along coordinate j (lambda_j:
 noise standard deviation). The penalty ``(kappa/2) sqrt(d/n) sum_j lambda_j^2 b_j^2`` lifts it above that
 noise; it depends on the law and n only, not on the data, and vanishes with n. Intervals of a penalised fit
-are conditional on the penalty. The strengths (.25 logistic, 1.5 least squares, .25 quantiles), the margin and
+are conditional on the penalty. It comes in, and grows, until the fit would not warn about its curvature (known
+to a third, see `diagnostics`). The strengths (.25 logistic, 1.5 least squares, .25 quantiles), the margin and
 the escalation were chosen by simulation (tests).
 """
 
@@ -19,9 +20,9 @@ __all__ = ["ESCALATION", "MARGIN", "stabilising_penalty", "stable"]
 
 Floats = NDArray[np.float64]
 MARGIN = 2.0
-"""The penalty comes in where the smallest curvature is below this many times the penalty."""
-ESCALATION = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Multiples of the penalty tried in turn until the penalised curvature is safely positive."""
+"""The penalty comes in where the smallest curvature is below this many times the penalty, or uncertain."""
+ESCALATION = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Multiples of the penalty tried in turn until the penalised curvature is positive and known to a third."""
 
 
 def stabilising_penalty(risk: Risk, kappa: float) -> Floats:

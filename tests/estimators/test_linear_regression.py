@@ -115,11 +115,11 @@ def test_indefinite_gram_is_reported():
     rng = np.random.default_rng(5)
     x, y = linear_data(rng, 30, np.array([1.0, -1.0]))
     released = x + laplace_noise(rng, 30, 2, 5.0)
-    with pytest.warns(SmallSampleWarning, match=r"needs roughly n = [0-9,]+"):
+    with pytest.warns(SmallSampleWarning, match=r"needs more than n = 270\."):
         model = LinearRegression(noise=SymmetricLaplace(5.0)).fit(released, y)
     assert np.isfinite(model.params_).all()
     assert np.isinf(model.bse_).all()
-    assert model.diagnostics_["n_needed"] > 1000
+    assert model.diagnostics_["n_needed_is_bound"]
     assert np.isinf(model.efficiency_.overall)
 
 

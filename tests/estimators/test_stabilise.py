@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from simulations import ball_data, laplace_noise, logistic_data, truncated_normal, zil_noise
 
-from privfit.estimators import LinearRegression, LogisticRegression, SmallSampleWarning
+from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression, SmallSampleWarning
 from privfit.mechanisms import SymmetricLaplace, ZeroInflatedLaplace
 
 THETA = 2.5 / np.sqrt(6) * np.array([1, -1, 1, -1, 1, -1])
@@ -72,3 +72,46 @@ def test_strength_is_the_stated_formula_and_reported():
 def test_bad_strength(bad):
     with pytest.raises((ValueError, TypeError), match="stabilize"):
         LinearRegression(stabilize=bad).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_auto_covers_every_uncertain_curvature():
+    """Wherever the plain fit has a curvature error above 1/3, "auto" engages, and its own is below 1/3.
+
+    At scale 1.8 some plain fits are interior with an uncertain curvature: these did not use to engage.
+    """
+    interior = engaged = 0
+    for scale in (1.0, 1.8, 4.0):
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            x, y = logistic_data(rng, 8000, np.array([1.0, -0.7, 0.5]), rng.normal(size=(8000, 3)) * 0.7)
+            released = x + laplace_noise(rng, 8000, 3, scale, 2)
+            law = SymmetricLaplace(scale, shape=2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SmallSampleWarning)
+                plain = LogisticRegression(noise=law).fit(released, y).diagnostics_
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                auto = LogisticRegression(noise=law, stabilize="auto").fit(released, y).diagnostics_
+            if plain["curvature_error"] > 1 / 3:
+                engaged += 1
+                interior += not plain["at_bound"]
+                assert auto["stabilised"]
+            assert auto["curvature_error"] <= 1 / 3
+            assert not any("curvature" in str(w.message) for w in caught)
+            assert not any("stabilize" in str(w.message) for w in caught)
+    assert engaged > 8
+    assert interior > 0
+
+
+def test_auto_in_least_squares_and_quantiles():
+    rng = np.random.default_rng(5)
+    x = truncated_normal(rng, (600, 2))
+    y = x @ [1.0, -1.0] + rng.normal(size=600)
+    released = x + zil_noise(rng, 600, 2, 1.5, 0.1)
+    for kind in (LinearRegression, QuantileRegression):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = kind(noise=ZeroInflatedLaplace(1.5, 0.1), stabilize="auto").fit(released, y)
+        assert model.diagnostics_["stabilised"]
+        assert model.diagnostics_["curvature_error"] <= 1 / 3
+        assert not any("curvature" in str(w.message) for w in caught)

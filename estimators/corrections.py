@@ -4,6 +4,8 @@ With ``X2 = X1 + S``, ``S ~ SL(delta0 Sigma)`` drawn by the analyst (Lu, Chen & 
 
     dr     [f(X1) - (1 - delta0) f(X2)] / delta0            exact  G f on X1 (the average of all three over S)
     sdr    f(X1) - (1 - delta0) q f''(X2)                   sl     (1 - q D^2) f on X2
+
+Averaged over M independent draws of S, the variance that S adds falls as 1/M, towards that of "exact".
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ CORRECTIONS = ("exact", "dr", "sdr", "sl", "naive")
 
 @dataclass(frozen=True)
 class Term:
-    """``weight * prod_p G_p(D^2; q_p) f`` on design 0 (X1) or 1 (X2).
+    """``weight * prod_p G_p(D^2; q_p) f`` on design 0 (X1) or a later one (a draw of X2).
 
     Examples
     --------
@@ -47,8 +49,16 @@ class Term:
         return total
 
 
-def correction_terms(correction: str, parts: Sequence[Part]) -> list[Term]:
+def correction_terms(correction: str, parts: Sequence[Part], draws: int = 1) -> list[Term]:
     """Return the terms of a named correction for the given noise parts.
+
+    Parameters
+    ----------
+    correction : str
+        One of `CORRECTIONS`.
+    parts : sequence of Part
+    draws : int
+        Independent second randomisations that terms on X2 are averaged over; they become designs 1 to draws.
 
     Raises
     ------
@@ -73,15 +83,15 @@ def correction_terms(correction: str, parts: Sequence[Part]) -> list[Term]:
     def with_factor(factor: Factor) -> tuple[Factor, ...]:
         return tuple(factor if p == place else other for p, other in enumerate(factors))
 
+    def averaged(weight: float, factor: Factor) -> list[Term]:
+        return [Term(weight / draws, 1 + draw, with_factor(factor)) for draw in range(draws)]
+
     if correction == "dr":
         first, second = 1.0 / delta0, (1.0 - delta0) / delta0
-        return [Term(first, 0, with_factor(Identity())), Term(-second, 1, with_factor(Identity()))]
+        return [Term(first, 0, with_factor(Identity())), *averaged(-second, Identity())]
     if correction == "sdr":
-        return [
-            Term(1.0, 0, with_factor(Identity())),
-            Term(-(1.0 - delta0), 1, with_factor(Monomial())),
-        ]
-    return [Term(1.0, 1, with_factor(Power(1)))]
+        return [Term(1.0, 0, with_factor(Identity())), *averaged(-(1.0 - delta0), Monomial())]
+    return averaged(1.0, Power(1))
 
 
 def _zero_inflated(correction: str, factors: Sequence[Factor]) -> tuple[int, float]:
@@ -98,6 +108,8 @@ def draw_second_noise(
     parts: Sequence[Part], rows: int, random_state: int | np.random.Generator | None
 ) -> Floats:
     """Draw S ~ SL(delta0 Sigma) for the zero-inflated part, one W per row: shape (d + 1, rows).
+
+    A Generator moves on, so that repeated calls give independent draws.
 
     Examples
     --------

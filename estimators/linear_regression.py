@@ -45,6 +45,9 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         Ridge ``alpha |coef|^2 / 2`` added to half the mean squared residual.
     stabilize : None, "auto" or float
         Ridge scaled to the noise, for small samples.
+    draws : int
+        Second noises that "dr", "sdr" and "sl" average over; the more, the closer to "exact", at a cost in time
+        and memory in proportion.
     random_state : int, Generator or None
 
     Attributes
@@ -62,6 +65,7 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     """
 
     _kappa = 1.5
+    _quadratic = True
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         bound: Any = None,
         alpha: float = 0.0,
         stabilize: Any = None,
+        draws: int = 1,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.noise = noise
@@ -80,6 +85,7 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         self.bound = bound
         self.alpha = alpha
         self.stabilize = stabilize
+        self.draws = draws
         self.random_state = random_state
 
     def _loss(self, problem: Problem) -> IndexLoss:

@@ -46,6 +46,9 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
     stabilize : None, "auto" or float
         Ridge scaled to the noise, for small samples: never, where the corrected curvature is not safely
         positive, or always with this strength.
+    draws : int
+        Second noises that "dr", "sdr" and "sl" average over; the more, the closer to "exact", at a cost in time
+        and memory in proportion.
     random_state : int, Generator or None
         For the second noise of "dr", "sdr" and "sl".
 
@@ -92,6 +95,7 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         bound: Any = None,
         alpha: float = 0.0,
         stabilize: Any = None,
+        draws: int = 1,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.noise = noise
@@ -100,6 +104,7 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         self.bound = bound
         self.alpha = alpha
         self.stabilize = stabilize
+        self.draws = draws
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:

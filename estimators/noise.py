@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,11 @@ class NoiseModel:
         return (
             np.sum([part.variances for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
         )
+
+    @property
+    def moments_only(self) -> bool:
+        """Whether a part has an exact inverse on polynomials up to degree 3 only."""
+        return any(part.moments_only for part in self.parts)
 
     @property
     def noisy(self) -> bool:
@@ -156,7 +161,7 @@ def _parts_of(law: Law, found: list[int | None], dim: int) -> list[Part]:
             if place is not None:
                 spread[place] = variance
         if spread.any():
-            parts.append(Part(part.factor, spread))
+            parts.append(replace(part, variances=spread))
     return parts
 
 

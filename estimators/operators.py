@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privfit.estimators.symbols import Factor, Heat, Identity, Power, Resolvent
 from privfit.mechanisms import (
+    DiscreteLaplace,
     Gaussian,
     Laplace,
     Law,
@@ -38,6 +39,8 @@ class Part:
         Its inverse operator as a function of q.
     variances : ndarray
         Noise variance of each coordinate, in the square of its unit.
+    moments_only : bool
+        The factor has the variance of the noise, but inverts it on polynomials up to degree 3 only.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Part:
 
     factor: Factor
     variances: Floats
+    moments_only: bool = False
 
 
 @singledispatch
@@ -89,6 +93,13 @@ def _(law: Gaussian, dim: int) -> list[Part]:
 @additive_parts.register
 def _(law: Laplace, dim: int) -> list[Part]:
     return [Part(Power(1), row) for row in np.diag(2.0 * law.scales(dim) ** 2)]
+
+
+@additive_parts.register
+def _(law: DiscreteLaplace, dim: int) -> list[Part]:
+    # Its inverse on the index is a difference operator with steps grid_j a_j, beside D^2 on low polynomials.
+    variances = np.broadcast_to(law.variance, law.scales(dim).shape)
+    return [Part(Power(1), row, moments_only=True) for row in np.diag(variances)]
 
 
 @singledispatch

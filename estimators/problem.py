@@ -81,6 +81,7 @@ def build_problem(
     model: NoiseModel,
     *,
     correction: str,
+    draws: int,
     label: bool,
     intercept: bool,
     bound: Any,
@@ -96,6 +97,8 @@ def build_problem(
         Numbers, or unbiased labels.
     model : NoiseModel
     correction : str
+    draws : int
+        Number of second randomisations, where the correction uses any.
     label : bool
         The response enters linearly (logistic) instead of through the residual.
     intercept : bool
@@ -115,10 +118,11 @@ def build_problem(
     lead, sign = int(intercept), 1.0 if label else -1.0
     matrix = coordinates.design(x, sign)
     offset = None if label else coordinates.response(response)
-    terms = correction_terms(correction, model.parts)
+    terms = correction_terms(correction, model.parts, draws)
     designs = [Design(matrix, offset)]
-    if any(term.design for term in terms):
-        noise = draw_second_noise(model.parts, x.shape[0], random_state)
+    rng = np.random.default_rng(random_state)
+    for _ in range(max(term.design for term in terms)):
+        noise = draw_second_noise(model.parts, x.shape[0], rng)
         moved = matrix.copy()
         moved[lead:] += sign * noise[:-1] / coordinates.scale[:, None]
         shifted = None if offset is None else offset + noise[-1] / coordinates.response_scale

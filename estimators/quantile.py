@@ -3,6 +3,7 @@ r"""Quantiles of released columns: quantile regression on a constant, one column
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,6 @@ from sklearn.base import BaseEstimator
 from privfit.estimators.checks import read_columns
 from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.noise import NoiseModel, resolve_noise
-from privfit.estimators.operators import Part
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
 from privfit.estimators.released import read_release
@@ -45,6 +45,9 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     correction : {"exact", "dr", "sdr", "sl", "naive"}
     bandwidth : "auto" or float
         See `QuantileRegression`.
+    draws : int
+        Second noises that "dr", "sdr" and "sl" average over; the more, the closer to "exact", at a cost in time
+        and memory in proportion.
     random_state : int, Generator or None
 
     Attributes
@@ -66,12 +69,14 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         noise: Any = None,
         correction: str = "exact",
         bandwidth: Any = "auto",
+        draws: int = 1,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.quantile = quantile
         self.noise = noise
         self.correction = correction
         self.bandwidth = bandwidth
+        self.draws = draws
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -118,13 +123,14 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         fits, influence = [], np.zeros((d, n))
         for j in range(d):
             own = tuple(
-                Part(part.factor, part.variances[j : j + 1]) for part in model.parts if part.variances[j] > 0
+                replace(part, variances=part.variances[j : j + 1]) for part in model.parts if part.variances[j] > 0
             )
             column = NoiseModel(own, 1.0, model.laws, 0)
             fit = _ColumnQuantile(
                 self.quantile,
                 correction=self.correction if own else "exact",
                 bandwidth=self.bandwidth,
+                draws=self.draws,
                 random_state=self.random_state,
             )
             fit._check_parameters()

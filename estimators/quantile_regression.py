@@ -36,7 +36,7 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     ----------
     quantile : float
         tau in (0, 1); 0.5 is median regression.
-    noise, correction, fit_intercept, bound, alpha, stabilize, random_state
+    noise, correction, fit_intercept, bound, alpha, stabilize, draws, random_state
         As for `LinearRegression`. Gaussian noise has no exact inverse here.
     bandwidth : "auto" or float
         Of the logistic smoothing, in units of the response; "auto" follows `bandwidth.auto_bandwidth`. A
@@ -68,6 +68,7 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         bound: Any = None,
         alpha: float = 0.0,
         stabilize: Any = None,
+        draws: int = 1,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.quantile = quantile
@@ -78,6 +79,7 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         self.bound = bound
         self.alpha = alpha
         self.stabilize = stabilize
+        self.draws = draws
         self.random_state = random_state
 
     def _check_parameters(self) -> None:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from privfit.accounting.validation import check_choice, check_number
+from privfit.accounting.validation import check_choice, check_integer, check_number
 from privfit.estimators.checks import check_random_state, read_columns_and_response
 from privfit.estimators.corrections import CORRECTIONS
 from privfit.estimators.diagnostics import UNCERTAIN, curvature_error, report_plain, report_solution
 from privfit.estimators.efficiency import compare, unchanged
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
@@ -45,6 +46,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _is_label = False
+    _quadratic = False
     _kappa = 1.0
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -102,6 +104,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_choice("correction", self.correction, CORRECTIONS)
+        check_integer("draws", self.draws, 1, 1000, hint="Each draw holds one more copy of the columns.")
         check_number("alpha", self.alpha, 0.0)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}.")
@@ -115,6 +118,12 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         return read_columns_and_response(self, X, y, label=self._is_label)
 
     def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
+        if model.moments_only and not self._quadratic and self.correction != "naive":
+            raise CapabilityError(
+                f"{type(self).__name__.removeprefix('_Column')} has no exact inverse under DiscreteLaplace noise: "
+                "it is known for squared losses only (LinearRegression, Mean). Release with Laplace or "
+                "SymmetricLaplace instead, or use correction='naive'."
+            )
         response = self._read_response(y, model)
         self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
         self.noise_ = model
@@ -123,6 +132,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             response,
             model,
             correction=self.correction,
+            draws=int(self.draws),
             label=self._is_label,
             intercept=bool(self.fit_intercept),
             bound=self.bound,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from privfit.mechanisms import Law, Product
+from privfit.mechanisms import Categories, Law, Product
 
-__all__ = ["read_release"]
+__all__ = ["declared_labels", "read_release"]
 
 
 def read_release(
@@ -70,6 +70,26 @@ def read_release(
         covered = getattr(getattr(release, "domain", None), "columns", None) or release.columns
         laws = {tuple(covered): law}
     return _take(frame, names, chosen), None if target is None else _take(frame, names, target), chosen, laws
+
+
+def declared_labels(release: Any) -> dict[Any, tuple[Any, ...]]:
+    """Return the declared labels of each label column of a release.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from privfit.mechanisms import Categories
+    >>> declared_labels(SimpleNamespace(domain=Categories({"a": ["no", "yes"]})))
+    {'a': ('no', 'yes')}
+    """
+    domain = release.domain
+    parts = domain if isinstance(domain, (tuple, list)) else (domain,)
+    return {
+        name: tuple(labels)
+        for part in parts
+        if isinstance(part, Categories)
+        for name, labels in zip(part.columns, part.labels, strict=True)
+    }
 
 
 def _take(frame: Any, names: list[Any], wanted: Any) -> Any:

@@ -98,9 +98,7 @@ class TradeOffCurve(ABC):
     def _curve(self, alpha: Floats) -> Floats:
         limit = self.max_loss
         with np.errstate(over="ignore"):
-            low, high = bisect_decreasing(
-                lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-limit, upper=limit
-            )
+            low, high = bisect_decreasing(lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-limit, upper=limit)
         value = np.maximum(self._support_line(low, alpha), self._support_line(high, alpha))
         return np.where(alpha == 0.0, 1.0 - self.infinite_mass, value)
 
@@ -259,7 +257,7 @@ class TradeOffCurve(ABC):
         --------
         >>> import privfit.accounting as pa
         >>> round(pa.gaussian(1.0).log_delta(60.0), 4)
-        -1778.9559
+        -1779.2334
         """
         return _like(epsilon, self._log_delta(check_array("epsilon", epsilon)))
 
@@ -315,7 +313,7 @@ class TradeOffCurve(ABC):
         return result
 
     def envelope(self, epsilons: ArrayLike) -> TradeOffCurve:
-        """Polyline that the guarantees (eps_i, delta(eps_i)) imply: the largest curve below none of them.
+        """Polyline that the guarantees (eps_i, delta(eps_i)) imply, and nothing more.
 
         Parameters
         ----------
@@ -379,9 +377,7 @@ class TradeOffCurve(ABC):
         grid = np.union1d(self._comparison_grid(), other._comparison_grid())
         pairs = [(self, other), (self.reversed(), other.reversed())]
         absolute = self.precision.absolute + other.precision.absolute
-        return all(
-            bool(np.all(a._delta(grid) <= b._delta(grid) * (1 + tolerance) + absolute)) for a, b in pairs
-        )
+        return all(bool(np.all(a._delta(grid) <= b._delta(grid) * (1 + tolerance) + absolute)) for a, b in pairs)
 
     def gdp(self) -> float:
         """Smallest mu for which the mechanism is mu-GDP, on the safe side; inf where there is none.

@@ -160,8 +160,6 @@ def slope(v: float, z: Floats) -> Floats:
         value = np.array(value)
         tiny = z[broken] if np.ndim(z) else z
         # K_{n+1} overflows only where z K_{n+1}/K_n = 2n + O(z^2) to the last bit, unless n is small
-        limit = (
-            2 * order if order > 2 else np.exp(np.log(tiny) + log_kv(order + 1, tiny) - log_kv(order, tiny))
-        )
+        limit = 2 * order if order > 2 else np.exp(np.log(tiny) + log_kv(order + 1, tiny) - log_kv(order, tiny))
         value[broken] = limit
     return value

@@ -72,13 +72,9 @@ class Budget(Target):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0))
         hint = "A delta of 1 or more allows everything; ask for less than 1 / (number of records)."
-        object.__setattr__(
-            self, "delta", check_number("delta", self.delta, 0.0, 1.0, high_open=True, hint=hint)
-        )
+        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, high_open=True, hint=hint))
         if self.epsilon == 0 and self.delta == 0:
-            raise ValueError(
-                "epsilon and delta must not both be 0: no finite noise hides everything; raise one."
-            )
+            raise ValueError("epsilon and delta must not both be 0: no finite noise hides everything; raise one.")
 
     def slack(self, curve: TradeOffCurve) -> float:
         """Log of delta over the curve's delta at epsilon (upper bound)."""
@@ -285,7 +281,5 @@ def _bracket(slack: Callable[[float], float], first: float, wanted: Target) -> t
                     f"no noise scale up to {math.exp(x):.0e} meets {wanted}; loosen the target (a larger epsilon or "
                     "delta) or change the mechanism (this one may have a floor, such as delta0 >= delta)."
                 )
-            raise ValueError(
-                f"every noise scale down to {math.exp(x):.0e} meets {wanted}; no noise is needed."
-            )
+            raise ValueError(f"every noise scale down to {math.exp(x):.0e} meets {wanted}; no noise is needed.")
     return (x, x + step) if step > 0 else (x + step, x)

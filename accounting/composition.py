@@ -269,9 +269,7 @@ def _add_atoms(a: DiscreteCurve, b: DiscreteCurve) -> DiscreteCurve:
     q = np.maximum(fftconvolve(ga[1], gb[1]), 0.0)
     loss = (ga[0] + gb[0] + np.arange(q.size)) * h
     # rounding of the FFT: at most a few ulp of the largest mass for every atom, counted as disclosed
-    error = (
-        4 * np.finfo(float).eps * math.sqrt(q.size) * float(np.sqrt((ga[1] ** 2).sum() * (gb[1] ** 2).sum()))
-    )
+    error = 4 * np.finfo(float).eps * math.sqrt(q.size) * float(np.sqrt((ga[1] ** 2).sum() * (gb[1] ** 2).sum()))
     q = np.where(q > error, q, 0.0)
     return _thin(loss, q, certain + error * q.size)
 

@@ -63,9 +63,7 @@ class SymmetricLaplaceLimitCurve(TradeOffCurve):
     def _log_one_minus_delta(self, epsilon: Floats) -> Floats:
         e = np.clip(epsilon, -1e150, 1e150)
         root = np.hypot(e, math.sqrt(2) * self.c)
-        return np.where(
-            e > 0, -self.c * (self.c / (np.maximum(e, 0.0) + root)), 0.5 * (np.minimum(e, 0.0) - root)
-        )
+        return np.where(e > 0, -self.c * (self.c / (np.maximum(e, 0.0) + root)), 0.5 * (np.minimum(e, 0.0) - root))
 
     def _delta(self, epsilon: Floats) -> Floats:
         value: Floats = -np.expm1(self._log_one_minus_delta(epsilon))
@@ -141,7 +139,7 @@ def symmetric_laplace_limit(c: float, shape: int = 1) -> TradeOffCurve:
     Examples
     --------
     >>> round(symmetric_laplace_limit(0.5).delta(1.0), 9)
-    0.106423977
+    0.106288654
     """
     k = check_integer("shape", shape, 1, 500)
     return SymmetricLaplaceLimitCurve(c) if k == 1 else ShapedLimitCurve(c, k)

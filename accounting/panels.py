@@ -22,6 +22,8 @@ NODES = 17
 TOLERANCE = 3e-13
 MAX_CHANGE = 30.0
 MAX_DEPTH = 12
+# rounding noise is believed the more readily the oftener a panel has been split
+NOISE = (1e-10, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 DEAD = -740.0  # log of e^t alpha below which delta is reported as zero (within the absolute precision)
 
 AHEAD = 6  # intervals sampled in one call
@@ -72,7 +74,7 @@ class Panels:
     --------
     >>> import numpy as np
     >>> panels = Panels(lambda t: -2 * t, [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], np.inf)
-    >>> bool(np.allclose(panels.log_delta(np.array([0.5, 3.0])), [-0.5, -3.0], rtol=1e-12))
+    >>> bool(np.allclose(panels.read(np.array([0.5, 3.0]))[1], [-0.5, -3.0], rtol=1e-12))
     True
     """
 
@@ -101,7 +103,8 @@ class Panels:
 
     def _split(self, low: float, high: float, values: Floats, depth: int) -> list[_Panel]:
         t = _nodes(low, high)
-        if values[0] + t[0] < DEAD or not np.isfinite(values[0]):
+        scaled = t + values
+        if not np.isfinite(values[0]) or (scaled[0] < DEAD and scaled[-1] <= scaled[0]):
             return []
         alive = bool(np.all(np.isfinite(values)))
         if not alive and depth == MAX_DEPTH:
@@ -109,9 +112,10 @@ class Panels:
         coefficients = _TRANSFORM @ np.where(np.isfinite(values), values, -1e4)
         tail = np.abs(coefficients[-3:]).max()
         scale = 1.0 + 1e-3 * np.abs(values[np.isfinite(values)]).max()
-        change = np.ptp(t + values)
-        # a small tail that does not decay is rounding noise of the values: splitting would not help
-        noise = tail < 1e-7 and tail > 0.2 * np.abs(coefficients[-8:-3]).max()
+        change = np.ptp(scaled)
+        # a small tail that neither decays nor falls when split is rounding noise of the values
+        believed = NOISE[min(depth, len(NOISE) - 1)]
+        noise = tail < believed and tail > 0.2 * np.abs(coefficients[-8:-3]).max()
         # close to a finite end the distance end - t itself carries a relative error
         near_end = 2e-15 * high / (self.end - high)
         resolved = tail < TOLERANCE * scale + near_end or noise
@@ -125,12 +129,13 @@ class Panels:
 
     def _log_tail(self, i: int, j: int) -> float:
         """Log of the integral of e^t alpha(t) over everything above panel j of interval i."""
-        total = -math.inf
+        total, small = -math.inf, 0
         reference = self._panels(i)[j].log_integral
         for n in range(i, len(self.edges) - 1):
             for panel in self._panels(n)[j + 1 if n == i else 0 :]:
                 total = float(np.logaddexp(total, panel.log_integral))
-                if panel.log_integral < max(total, reference) - 38.0:
+                small = small + 1 if panel.log_integral < max(total, reference) - 38.0 else 0
+                if small == 3:
                     return total
             if not self._panels(n) or self._panels(n)[-1].high < self.edges[n + 1]:
                 return total

@@ -87,13 +87,13 @@ class RadialLaw:
         """Log of the density of u = log(sqrt(2k) |S|)."""
         return self.log_constant + self.dim * u + self.log_density(u)
 
-    def far_end(self, u: Floats) -> Floats:
-        """Where the radial density has fallen by e^-50 from its value at u or at its mode, if that is later."""
+    def far_end(self, u: Floats, fall: float) -> Floats:
+        """Where the radial density has fallen by e^-fall from its value at u or at its mode, if that is later."""
         grid, radial = self._falling
         begin = np.maximum(u, self.mode)
-        level = np.interp(begin, grid, radial) - 50.0
+        level = np.interp(begin, grid, radial) - fall
         end = np.interp(-level, -radial, grid)
-        return np.where(level > radial[-1], end, np.logaddexp(begin, math.log(80.0)))
+        return np.where(level > radial[-1], end, np.logaddexp(begin, math.log(30.0 + fall)))
 
     def drop(self, u: Floats, w: Floats, base: Floats | None = None) -> Floats:
         """F(u + w) - F(u), with small relative error also when w is small; `base` is F(u) if known.

@@ -57,9 +57,7 @@ def bisect_decreasing(
     active = high > low
     for _ in range(steps):
         middle = _between(low, high)
-        active &= (
-            (middle > low) & (middle < high) & (high - low > 4e-16 * np.maximum(np.abs(low), np.abs(high)))
-        )
+        active &= (middle > low) & (middle < high) & (high - low > 4e-16 * np.maximum(np.abs(low), np.abs(high)))
         if not active.any():
             break
         value = np.full(t.shape, np.nan)

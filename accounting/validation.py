@@ -140,8 +140,6 @@ def check_array(
     bad = np.isnan(array) | (array < low) | (array > high)
     if bad.any():
         first = array[bad].flat[0]
-        wanted = (
-            "not nan" if (low, high) == (-math.inf, math.inf) else describe_range(low, high, False, False)
-        )
+        wanted = "not nan" if (low, high) == (-math.inf, math.inf) else describe_range(low, high, False, False)
         raise ValueError(f"{name} must be {wanted}, got {first!r}.{tail}")
     return array

@@ -242,9 +242,7 @@ class MinimumCurve(TradeOffCurve):
 
     def _curve(self, alpha: Floats) -> Floats:
         """Supremum over t of 1 - delta(t) - e^t alpha: exact, with the segments between two curves."""
-        low, high = bisect_decreasing(
-            lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-800.0, upper=800.0
-        )
+        low, high = bisect_decreasing(lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-800.0, upper=800.0)
         best = np.maximum(self._support_line(low, alpha), self._support_line(high, alpha))
         return np.minimum(best, np.min([c._curve(alpha) for c in self.curves], axis=0))
 
@@ -277,7 +275,7 @@ def minimum(*curves: TradeOffCurve) -> TradeOffCurve:
     >>> from privfit.accounting.gaussian import gaussian
     >>> from privfit.accounting.laplace import laplace
     >>> worst = minimum(gaussian(1.0), laplace(1.2))
-    >>> worst.delta(0.0) == max(gaussian(1.0).delta(0.0), laplace(1.2).delta(0.0))
+    >>> round(worst.delta(0.0), 9) == round(laplace(1.2).delta(0.0), 9)
     True
     """
     made = MinimumCurve(curves)

@@ -37,6 +37,7 @@ _HOMES = {
         "Ball",
         "Box",
         "Categories",
+        "DiscreteLaplace",
         "Gaussian",
         "Laplace",
         "Product",

@@ -39,9 +39,7 @@ def test_extreme_gaussian_budgets(eps, delta):
 
 @pytest.mark.parametrize("start", [1e-6, 1.0, 1e6])
 def test_the_starting_point_does_not_matter(start):
-    assert pa.calibrate(FAMILIES["gaussian"], pa.Budget(1, 1e-5), start=start) == pytest.approx(
-        3.7306316, rel=1e-7
-    )
+    assert pa.calibrate(FAMILIES["gaussian"], pa.Budget(1, 1e-5), start=start) == pytest.approx(3.7306316, rel=1e-7)
 
 
 def test_pure_privacy_and_gdp_and_curves():

@@ -40,9 +40,7 @@ def test_gaussian_with_randomised_response_is_a_mixture():
 
 
 def test_zero_inflation_and_slack_are_peeled_off():
-    curve = pa.shifted(pa.zil(2, 0.5, 0.01), 1e-9).compose(
-        pa.zero_inflated(pa.randomized_response(0.5), 0.02)
-    )
+    curve = pa.shifted(pa.zil(2, 0.5, 0.01), 1e-9).compose(pa.zero_inflated(pa.randomized_response(0.5), 0.02))
     assert curve.delta(math.inf) == pytest.approx(1 - 0.99 * 0.98, abs=1e-7)
 
 

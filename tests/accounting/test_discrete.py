@@ -35,9 +35,7 @@ def test_more_categories_are_tighter_than_the_pure_curve():
 
 def test_epsilon_delta_curve_formula():
     alpha = np.linspace(0, 1, 101)
-    expected = np.maximum.reduce(
-        [0 * alpha, 1 - 0.1 - math.exp(0.6) * alpha, math.exp(-0.6) * (1 - 0.1 - alpha)]
-    )
+    expected = np.maximum.reduce([0 * alpha, 1 - 0.1 - math.exp(0.6) * alpha, math.exp(-0.6) * (1 - 0.1 - alpha)])
     assert np.allclose(pa.approximate_dp(0.6, 0.1).curve(alpha), expected, atol=1e-13)
     assert pa.approximate_dp(0.0, 1.0).curve(0.0) == 0.0
     assert pa.approximate_dp(0.0, 0.0).curve(0.25, bound="estimate") == 0.75

@@ -19,9 +19,7 @@ def test_delta_is_the_integral_of_the_positive_part(a, share):
 
     points = sorted({0.0, a, (eps + a) / 2})
     edges = [-60.0, *points, a + 60.0]
-    expected = sum(
-        quad(integrand, lo, hi, epsabs=1e-14, limit=400)[0] for lo, hi in pairwise(edges)
-    )
+    expected = sum(quad(integrand, lo, hi, epsabs=1e-14, limit=400)[0] for lo, hi in pairwise(edges))
     assert pa.laplace(a).delta(eps, bound="estimate") == pytest.approx(expected, abs=2e-12)
 
 

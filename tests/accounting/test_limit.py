@@ -14,9 +14,7 @@ def mixture(function, shape):
     with mp.workdps(30):
         k = mp.mpf(shape)
         weight = lambda w: k**k / mp.gamma(k) * w ** (k - 1) * mp.exp(-k * w)  # noqa: E731
-        return float(
-            mp.quad(lambda w: weight(w) * function(w), [0, 1e-4, 1e-2, 0.1, 0.5, 1, 3, 10, 40, mp.inf])
-        )
+        return float(mp.quad(lambda w: weight(w) * function(w), [0, 1e-4, 1e-2, 0.1, 0.5, 1, 3, 10, 40, mp.inf]))
 
 
 @pytest.mark.parametrize("shape", [1, 2, 5])

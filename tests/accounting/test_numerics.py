@@ -22,9 +22,7 @@ def test_bessel_functions_at_forty_digits(order):
         assert float(slope(order, np.array(z))) == pytest.approx(float(ratio), rel=2e-13)
 
 
-@pytest.mark.parametrize(
-    ("dim", "shape"), [(1, 1.0), (2, 1.0), (6, 4.0), (1000, 1.0), (1000, 501.0), (20, 40.0)]
-)
+@pytest.mark.parametrize(("dim", "shape"), [(1, 1.0), (2, 1.0), (6, 4.0), (1000, 1.0), (1000, 501.0), (20, 40.0)])
 def test_radial_density_integrates_to_one_and_drops_invert(dim, shape):
     law = radial_law(dim, shape)
     u = np.linspace(-60, 9.3, 60_000)

@@ -50,14 +50,37 @@ def test_total_variation_of_other_shapes(dim, shape):
     v, rate = shape - 0.5, math.sqrt(2 * shape)
 
     def density(x):
-        return (
-            2 * shape**shape / math.gamma(shape) / math.sqrt(2 * math.pi) * (x / rate) ** v * kv(v, rate * x)
-        )
+        return 2 * shape**shape / math.gamma(shape) / math.sqrt(2 * math.pi) * (x / rate) ** v * kv(v, rate * x)
 
     expected = 2 * quad(density, 1e-14, c / 2, epsabs=1e-14)[0]
-    assert pa.symmetric_laplace(dim, c, shape).delta(0.0, bound="estimate") == pytest.approx(
-        expected, rel=1e-9
-    )
+    assert pa.symmetric_laplace(dim, c, shape).delta(0.0, bound="estimate") == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("dim", "c", "shape"),
+    [(100, 30.0, 51), (1000, 30.0, 501), (6, 1000.0, 1), (3, 0.01, 2), (2, 0.01, 2), (2, 1e-8, 2), (40, 1e-8, 1)],
+)
+def test_extreme_parameters_keep_the_symmetry(dim, c, shape):
+    """delta(0) = 1 - 2 alpha(0); for rare events and tiny shifts the integral lives in unusual places."""
+    curve = SymmetricLaplaceCurve(dim, c, float(shape))
+    alpha, _ = curve.error_rates(0.0)
+    assert curve.delta(0.0, bound="estimate") == pytest.approx(1 - 2 * alpha, abs=2e-9)
+    if c >= 30:
+        assert curve.delta(0.0) > 1 - 1e-9
+    if c <= 0.01 and shape > 1:
+        # total variation of a small shift: c times the density of one coordinate at its centre
+        v = shape - 0.5
+        centre = shape**shape / math.gamma(shape) / math.sqrt(2 * math.pi) * 2**v * math.gamma(v) / (2 * shape) ** v
+        assert curve.delta(0.0, bound="estimate") == pytest.approx(c * centre, rel=1e-4)
+
+
+def test_a_failed_check_is_an_error_not_a_number(monkeypatch):
+    import sys
+
+    module = sys.modules["privfit.accounting.symmetric_laplace"]
+    monkeypatch.setattr(module, "CHECK", 1e-30)
+    with pytest.raises(ArithmeticError, match="miss their own check"):
+        pa.symmetric_laplace(5, 0.731).delta(0.5)
 
 
 def direct_delta(dim, c, shape, eps, n=1200):
@@ -95,9 +118,7 @@ def direct_delta(dim, c, shape, eps, n=1200):
 )
 def test_tail_against_a_two_dimensional_integral(dim, c, shape, eps):
     expected = direct_delta(dim, c, shape, eps)
-    assert pa.symmetric_laplace(dim, c, shape).delta(eps, bound="estimate") == pytest.approx(
-        expected, rel=2e-3
-    )
+    assert pa.symmetric_laplace(dim, c, shape).delta(eps, bound="estimate") == pytest.approx(expected, rel=2e-3)
 
 
 def test_simulation_agrees():
@@ -189,10 +210,7 @@ def test_best_shape_needs_less_noise_than_the_gaussian_mechanism():
 
 def test_large_shape_approaches_the_gaussian_curve():
     eps = np.array([0.0, 0.5, 1.0])
-    gap = [
-        np.abs(pa.symmetric_laplace(2, 0.7, k).delta(eps) - pa.gaussian(0.7).delta(eps)).max()
-        for k in (20, 200)
-    ]
+    gap = [np.abs(pa.symmetric_laplace(2, 0.7, k).delta(eps) - pa.gaussian(0.7).delta(eps)).max() for k in (20, 200)]
     assert gap[1] < gap[0] / 8
 
 
@@ -213,9 +231,7 @@ def test_figure_of_the_paper():
 def test_paper_settings_in_one_dimension():
     for delta0, scale, eps in ((0.1, 0.94, 1.5045), (0.05, 1.4, 1.0102)):
         assert pa.zil(1, 1 / scale, delta0).epsilon(delta0 * (1 + 1e-12)) == pytest.approx(eps, abs=6e-5)
-        exact = pa.calibrate(
-            lambda s, d=delta0: pa.zil(1, 1 / s, d), pa.Budget(round(eps, 1), delta0 + 1e-13)
-        )
+        exact = pa.calibrate(lambda s, d=delta0: pa.zil(1, 1 / s, d), pa.Budget(round(eps, 1), delta0 + 1e-13))
         assert exact == pytest.approx({0.1: 0.94281, 0.05: 1.41421}[delta0], abs=1e-5)
 
 

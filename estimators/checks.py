@@ -92,9 +92,7 @@ def check_random_state(value: Any) -> None:
     if value is None or isinstance(value, np.random.Generator):
         return
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(
-            f"random_state must be None, an integer >= 0 or a numpy Generator, got {type(value).__name__}."
-        )
+        raise TypeError(f"random_state must be None, an integer >= 0 or a numpy Generator, got {type(value).__name__}.")
     if value < 0:
         raise ValueError(f"random_state must be an integer >= 0, got {value}.")
 
@@ -128,6 +126,5 @@ def _without_values(name: str, error: Exception) -> Exception:
 def _check_size(name: str, array: Floats) -> None:
     if array.size and max(array.max(), -array.min()) > LARGEST:
         raise ValueError(
-            f"{name} must hold numbers of absolute value <= {LARGEST:g}. "
-            "Rescale the column, and its noise, first."
+            f"{name} must hold numbers of absolute value <= {LARGEST:g}. Rescale the column, and its noise, first."
         )

@@ -104,9 +104,7 @@ def _zero_inflated(correction: str, factors: Sequence[Factor]) -> tuple[int, flo
     return found[0]
 
 
-def draw_second_noise(
-    parts: Sequence[Part], rows: int, random_state: int | np.random.Generator | None
-) -> Floats:
+def draw_second_noise(parts: Sequence[Part], rows: int, random_state: int | np.random.Generator | None) -> Floats:
     """Draw S ~ SL(delta0 Sigma) for the zero-inflated part, one W per row: shape (d + 1, rows).
 
     A Generator moves on, so that repeated calls give independent draws.

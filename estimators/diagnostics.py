@@ -220,9 +220,7 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
             stacklevel=5,
         )
     elif not solution.converged and not corrected:
-        warnings.warn(
-            "the search did not converge; rescale or drop columns.", SmallSampleWarning, stacklevel=5
-        )
+        warnings.warn("the search did not converge; rescale or drop columns.", SmallSampleWarning, stacklevel=5)
     gram = problem.naive.designs[0].matrix @ problem.naive.designs[0].matrix.T / risk.n
     lost = problem.flat | (unidentified(gram + np.diag(problem.flat)) if risk.n > risk.size else True)
     lost = lost[problem.lead :]

@@ -223,4 +223,3 @@ def _with_column(table: Any, place: int, name: Any, values: Floats) -> Any:
     if hasattr(table, "set_column"):  # pyarrow
         return table.set_column(place, name, [values])
     return table.with_columns(type(table[name])(name, values))  # polars
-

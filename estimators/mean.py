@@ -111,8 +111,8 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Floats, model: NoiseModel, names: Sequence[Any], labels: dict[Any, LabelColumn]) -> Self:
         n = X.shape[0]
         for name, column in labels.items():
-            said = (*model.laws, (str(name), repr(column.law)))
-            model = replace(model, laws=said, keep=min(model.keep, column.law.keep_probability))
+            laws = (*model.laws, (str(name), repr(column.law)))
+            model = replace(model, laws=laws, keep=min(model.keep, column.law.keep_probability))
         self.noise_, self._n_records = model, n
         self._names = [
             f"{name} = {', '.join(map(str, labels[name].positive))}" if name in labels else str(name) for name in names
@@ -131,9 +131,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 noise[j] = labels[name].noise_variance(float(self.mean_[j]))
         raw = (spread - np.diag(noise)) / n
         said = "covariance of the release minus that of the noise"
-        self.efficiency_ = (
-            compare(self.cov_params_, raw, n, said) if model.noisy else unchanged(X.shape[1], n)
-        )
+        self.efficiency_ = compare(self.cov_params_, raw, n, said) if model.noisy else unchanged(X.shape[1], n)
         self.converged_ = True
         self.diagnostics_ = {"converged": True, "n_needed": None}
         return self

@@ -50,9 +50,7 @@ class NoiseModel:
     @property
     def variances(self) -> Floats:
         """Total noise variance of each coordinate, response last."""
-        return (
-            np.sum([part.variances for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
-        )
+        return np.sum([part.variances for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
 
     @property
     def moments_only(self) -> bool:
@@ -108,9 +106,7 @@ def resolve_noise(
         if not used:
             continue
         if seen.intersection(used) or len(set(used)) < len(used):
-            raise ValueError(
-                f"noise must name each column once, got {key!r} again. Join the laws in one part."
-            )
+            raise ValueError(f"noise must name each column once, got {key!r} again. Join the laws in one part.")
         seen.update(used)
         laws.append((", ".join(map(str, names)), repr(law)))
         if dim in used and (label or isinstance(law, RandomizedResponse)):

@@ -128,7 +128,6 @@ def keep_probability(law: Law) -> float:
 def _(law: RandomizedResponse) -> float:
     if law.categories != 2:
         raise ValueError(
-            f"categories must be 2 for a binary model, got {law.categories}. "
-            "Merge classes before the release."
+            f"categories must be 2 for a binary model, got {law.categories}. Merge classes before the release."
         )
     return float(law.keep_probability)  # above 1/2 for every epsilon the law admits

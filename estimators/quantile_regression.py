@@ -91,17 +91,13 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     def _loss(self, problem: Problem) -> IndexLoss:
         if self.bandwidth == "auto":
             return SmoothedCheckLoss(self.quantile, pilot_bandwidth(problem), 4 if self.noise_.noisy else 2)
-        return SmoothedCheckLoss(
-            self.quantile, self.bandwidth / problem.coordinates.response_scale, self._order
-        )
+        return SmoothedCheckLoss(self.quantile, self.bandwidth / problem.coordinates.response_scale, self._order)
 
     def _loss_unit(self, response_scale: float) -> float:
         return response_scale
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
-        return search_quantile(
-            problem, self.quantile, exact=not self.noise_.noisy and self.bandwidth == "auto"
-        )
+        return search_quantile(problem, self.quantile, exact=not self.noise_.noisy and self.bandwidth == "auto")
 
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
         squares = risk.with_(loss=SquaredLoss(), penalty=np.zeros(risk.size))

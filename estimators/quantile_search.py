@@ -43,9 +43,7 @@ def pilot_bandwidth(problem: Problem) -> float:
     if risk.terms == naive.terms:
         return float(sigma * risk.n**-0.4)
     share = float(np.linalg.eigvalsh(risk.hessian(theta))[0] / np.linalg.eigvalsh(naive.hessian(theta))[-1])
-    widths = [
-        auto_bandwidth(g, sigma, spread, min(max(share, 0.05), 1.0), risk.n) for g in risk.symbols(theta)
-    ]
+    widths = [auto_bandwidth(g, sigma, spread, min(max(share, 0.05), 1.0), risk.n) for g in risk.symbols(theta)]
     return max(widths)
 
 
@@ -79,9 +77,7 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
         naive = minimise(few_naive.with_(loss=smoothed), naive, problem.bound, tolerance=1e-7).theta
         found = solve(few.with_(loss=smoothed), [corrected, naive], problem.bound, tolerance=1e-7)
         corrected = found.theta if found.interior else corrected
-    solution = solve(
-        problem.risk, [corrected] if few.n < problem.risk.n else [corrected, naive], problem.bound
-    )
+    solution = solve(problem.risk, [corrected] if few.n < problem.risk.n else [corrected, naive], problem.bound)
     if exact and not problem.risk.penalty[~problem.flat].any():
         theta = vertex(problem.risk, solution.theta, quantile, problem.bound)
         if theta is not None:

@@ -56,9 +56,7 @@ def read_release(
     for role, wanted in (("features", chosen), ("target", [] if target is None else [target])):
         for name in wanted:
             if name not in names:
-                raise ValueError(
-                    f"{role} must name columns of the release, got {name!r}; it has {names[:12]}."
-                )
+                raise ValueError(f"{role} must name columns of the release, got {name!r}; it has {names[:12]}.")
     if target is not None and target in chosen:
         raise ValueError(f"features must not contain the target {target!r}. Leave it out.")
     if len(set(chosen)) < len(chosen) or not chosen:

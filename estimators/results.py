@@ -101,19 +101,13 @@ class ResultsMixin:
         rows = np.atleast_2d(check_array("contrasts", contrasts))
         size = self.params_.size
         if rows.shape[1] != size or not np.isfinite(rows).all():
-            raise ValueError(
-                f"contrasts must be a finite array of shape (m, {size}), got shape {rows.shape}."
-            )
+            raise ValueError(f"contrasts must be a finite array of shape (m, {size}), got shape {rows.shape}.")
         used = np.any(rows != 0.0, axis=0)
         if not np.isfinite(self.bse_[used]).all():
-            raise ValueError(
-                "contrasts must involve identified coefficients only: a standard error is infinite."
-            )
+            raise ValueError("contrasts must involve identified coefficients only: a standard error is infinite.")
         covariance = rows[:, used] @ self.cov_params_[np.ix_(used, used)] @ rows[:, used].T
         if np.linalg.matrix_rank(rows) < rows.shape[0] or np.linalg.cond(covariance) > 1e14:
-            raise ValueError(
-                f"contrasts must have independent rows, got {rows.shape[0]} dependent ones. Drop some."
-            )
+            raise ValueError(f"contrasts must have independent rows, got {rows.shape[0]} dependent ones. Drop some.")
         gap = rows @ self.params_
         statistic = float(gap @ np.linalg.solve(covariance, gap))
         return statistic, float(gammaincc(rows.shape[0] / 2.0, statistic / 2.0))
@@ -131,9 +125,7 @@ class ResultsMixin:
         str
         """
         interval = self.conf_int(level)
-        table = coefficient_table(
-            self._names, self.params_, self.bse_, self.zvalues_, self.pvalues_, interval, level
-        )
+        table = coefficient_table(self._names, self.params_, self.bse_, self.zvalues_, self.pvalues_, interval, level)
         return summary_text(f"{type(self).__name__} on released data", self._facts(), table, self._notes())
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -158,8 +150,7 @@ class ResultsMixin:
             )
         if found.get("stabilised"):
             notes.append(
-                "Stabilised by a ridge scaled to the noise: estimates shrink, "
-                "intervals are conditional on it."
+                "Stabilised by a ridge scaled to the noise: estimates shrink, intervals are conditional on it."
             )
         elif found.get("penalised"):
             notes.append("Penalised fit: intervals are conditional on the penalty.")
@@ -167,7 +158,5 @@ class ResultsMixin:
             text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
             notes.append(f"TOO FEW RECORDS for this noise, which needs {text}.")
         if getattr(self, "correction", "") == "naive" and self.noise_.noisy:
-            notes.append(
-                "Naive fit: the noise is ignored, so estimates are biased and intervals do not cover."
-            )
+            notes.append("Naive fit: the noise is ignored, so estimates are biased and intervals do not cover.")
         return notes

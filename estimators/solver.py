@@ -97,9 +97,7 @@ def minimise(
     for step_count in range(max_iterations + 1):
         held = _held(theta, gradient, bound)
         projected = np.where(held, 0.0, gradient)
-        if np.abs(projected).max(initial=0.0) <= tolerance * (
-            1.0 + np.abs(np.diag(hessian)).max(initial=0.0)
-        ):
+        if np.abs(projected).max(initial=0.0) <= tolerance * (1.0 + np.abs(np.diag(hessian)).max(initial=0.0)):
             converged = True
             break
         if step_count == max_iterations:

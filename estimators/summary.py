@@ -40,8 +40,7 @@ def coefficient_table(
     tail = (1.0 - level) / 2.0
     width = max(16, *(len(name) for name in names)) if names else 16
     lines = [
-        f"{'':<{width}}{'coef':>10} {'std err':>10} {'z':>9} {'P>|z|':>8} "
-        f"{f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
+        f"{'':<{width}}{'coef':>10} {'std err':>10} {'z':>9} {'P>|z|':>8} {f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
     ]
     for j, name in enumerate(names):
         lines.append(
@@ -51,9 +50,7 @@ def coefficient_table(
     return lines
 
 
-def summary_text(
-    title: str, facts: Sequence[tuple[str, str]], table: Sequence[str], notes: Sequence[str]
-) -> str:
+def summary_text(title: str, facts: Sequence[tuple[str, str]], table: Sequence[str], notes: Sequence[str]) -> str:
     """Join title, facts, coefficient table and notes.
 
     Examples

@@ -83,9 +83,7 @@ class SmoothedCheckLoss(IndexLoss):
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`: the logistic kernel in the variable ``v = r / h``."""
         h = self.bandwidth
-        inner = self._logistic.compile(
-            [((symbol * self._sharpen).rescaled(h), order) for symbol, order in requests]
-        )
+        inner = self._logistic.compile([((symbol * self._sharpen).rescaled(h), order) for symbol, order in requests])
         constants = [symbol.numerator[0] for symbol, _ in requests]
 
         def kernel(u: Floats) -> list[Floats]:

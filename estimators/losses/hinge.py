@@ -26,6 +26,4 @@ class HingeLoss(PiecewiseLoss):
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         r = np.asarray(u, float)
-        return np.asarray(
-            (np.maximum(0.0, 1.0 - r), -1.0 * (r < 1.0))[order] if order < 2 else 0.0 * r, np.float64
-        )
+        return np.asarray((np.maximum(0.0, 1.0 - r), -1.0 * (r < 1.0))[order] if order < 2 else 0.0 * r, np.float64)

@@ -111,9 +111,7 @@ class PiecewiseLoss(IndexLoss):
             "release with ZeroInflatedLaplace(delta0 > 0), or ask for correction='naive'."
         )
 
-    def _evaluate(
-        self, u: Floats, order: int, constant: float, b: float, resolvents: dict[int, float]
-    ) -> Floats:
+    def _evaluate(self, u: Floats, order: int, constant: float, b: float, resolvents: dict[int, float]) -> Floats:
         total = constant * self.derivative(u, order) if constant else np.zeros_like(u)
         for power, weight in resolvents.items():
             if power == 0:

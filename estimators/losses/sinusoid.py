@@ -35,9 +35,7 @@ class SineLoss(IndexLoss):
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         w = self.frequency
-        return np.asarray(
-            w**order * np.sin(w * np.asarray(u, float) + self._phase + order * np.pi / 2), float
-        )
+        return np.asarray(w**order * np.sin(w * np.asarray(u, float) + self._phase + order * np.pi / 2), float)
 
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`: one factor per request."""

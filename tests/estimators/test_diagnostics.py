@@ -76,7 +76,7 @@ def test_known_curvature_gives_the_known_number():
 
 def test_hopeless_noise_says_more_than():
     """Noise 20 times the signal: nothing but a lower bound, and for no seed a number."""
-    for seed in range(10):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(500, 2))
         released = x + zil_noise(rng, 500, 2, 20.0, 0.1)

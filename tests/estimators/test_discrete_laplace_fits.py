@@ -57,7 +57,7 @@ def test_from_a_release_and_means():
     out = release(X, DiscreteLaplace(0.1), domain=Box({"a": (0, 1), "b": (0, 1)}), rng=1)
     mean = Mean().fit_release(out)
     assert np.abs((mean.mean_ - 0.5) / mean.bse_).max() < 4.5
-    assert_allclose(mean.efficiency_.factors ** 2, 1 + 2 * 0.1**2 * 12, rtol=0.05)
+    assert_allclose(mean.efficiency_.factors**2, 1 + 2 * 0.1**2 * 12, rtol=0.05)
     with pytest.raises(CapabilityError, match="SymmetricLaplace"):
         Quantile().fit_release(out)
 

@@ -8,7 +8,7 @@ from simulations import logistic_data, zil_noise
 from privfit.estimators import LinearRegression, LogisticRegression, Quantile, QuantileRegression
 from privfit.mechanisms import ZeroInflatedLaplace
 
-N, SCALE, DELTA0 = 3000, 0.5, 0.3
+N, SCALE, DELTA0 = 1500, 0.5, 0.3
 LAW = ZeroInflatedLaplace(SCALE, DELTA0)
 RNG = np.random.default_rng(0)
 COLUMNS, LABEL = logistic_data(RNG, N, np.array([1.0, -1.0]))

@@ -48,9 +48,7 @@ def test_least_squares_from_a_release(joint):
     frame = joint.frame
     x = np.stack([np.asarray(frame[name]) for name in ("age", "site", "hours")], axis=1)
     noise = {(0, 2): pm.ZeroInflatedLaplace((8.0, 10.0), 0.3), "y": pm.Laplace(0.5)}
-    assert_allclose(
-        LinearRegression(noise=noise).fit(x, np.asarray(frame["pay"])).params_, model.params_, rtol=1e-9
-    )
+    assert_allclose(LinearRegression(noise=noise).fit(x, np.asarray(frame["pay"])).params_, model.params_, rtol=1e-9)
     assert "age" in model.summary()
 
 

@@ -27,19 +27,19 @@ def test_variance_of_theory(epsilon, theta):
     noise = np.exp(epsilon) / np.expm1(epsilon) ** 2
     assert_allclose(n * model.cov_params_[0, 0], noise + theta * (1 - theta), rtol=0.02)
     assert abs(model.mean_[0] - theta) < 4 * model.bse_[0]
-    assert_allclose(model.efficiency_.overall ** 2, 1 + noise / (theta * (1 - theta)), rtol=0.3)
+    assert_allclose(model.efficiency_.overall**2, 1 + noise / (theta * (1 - theta)), rtol=0.3)
 
 
 def test_intervals_cover_and_the_mean_is_unbiased():
-    """4000 runs of n = 400 at epsilon 1: coverage known to .35 %, bias to 1.6 % of a standard error."""
+    """2000 runs of n = 400 at epsilon 1: coverage known to .5 %, bias to 2.2 % of a standard error."""
     rng, law, hits, means = np.random.default_rng(1), RandomizedResponse(1.0), 0, []
-    for _ in range(4000):
+    for _ in range(2000):
         model = Mean(noise=law).fit(randomise(rng, (rng.random(400) < 0.3).astype(int), 2, 1.0)[:, None])
         low, high = model.conf_int()[0]
         hits += low < 0.3 < high
         means.append(model.mean_[0])
-    assert 0.935 < hits / 4000 < 0.965
-    assert abs(np.mean(means) - 0.3) < 4 * np.std(means) / np.sqrt(4000)
+    assert 0.93 < hits / 2000 < 0.97
+    assert abs(np.mean(means) - 0.3) < 4 * np.std(means) / np.sqrt(2000)
     assert_allclose(np.std(means), np.sqrt((np.e / (np.e - 1) ** 2 + 0.21) / 400), rtol=0.05)
 
 

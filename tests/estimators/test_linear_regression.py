@@ -31,9 +31,7 @@ def test_without_noise_against_statsmodels():
     assert_allclose(p, float(reference.pvalue), rtol=1e-4, atol=1e-300)
 
 
-@pytest.mark.parametrize(
-    "law", [Gaussian(0.6), Laplace(0.6 / np.sqrt(2)), SymmetricLaplace(0.6, shape=3)], ids=str
-)
+@pytest.mark.parametrize("law", [Gaussian(0.6), Laplace(0.6 / np.sqrt(2)), SymmetricLaplace(0.6, shape=3)], ids=str)
 def test_closed_form(law):
     """Every law of the same variance gives the same moment estimate (Gram - Sigma)^-1 X'y."""
     rng = np.random.default_rng(1)
@@ -102,9 +100,7 @@ def test_estimate_approaches_the_clean_fit_as_noise_vanishes():
     clean = LinearRegression().fit(x, y)
     noise = laplace_noise(rng, 500, 2, 1.0)
     gaps = [
-        np.abs(
-            LinearRegression(noise=SymmetricLaplace(s)).fit(x + s * noise, y).params_ - clean.params_
-        ).max()
+        np.abs(LinearRegression(noise=SymmetricLaplace(s)).fit(x + s * noise, y).params_ - clean.params_).max()
         for s in (1e-2, 1e-4, 1e-8)
     ]
     assert gaps[2] < 1e-7 < gaps[1] < 1e-3 < 1e2 * gaps[0]
@@ -129,9 +125,7 @@ def test_ridge_and_bound():
     alpha = 0.3
     ridge = LinearRegression(alpha=alpha).fit(x, y)
     centred = x - x.mean(axis=0)
-    expected = np.linalg.solve(
-        centred.T @ centred / 400 + alpha * np.eye(2), centred.T @ (y - y.mean()) / 400
-    )
+    expected = np.linalg.solve(centred.T @ centred / 400 + alpha * np.eye(2), centred.T @ (y - y.mean()) / 400)
     assert_allclose(ridge.coef_, expected, rtol=1e-10)
     assert_allclose(ridge.diagnostics_["penalty"], alpha)
     with pytest.warns(UserWarning, match="boundary"):

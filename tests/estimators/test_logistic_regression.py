@@ -193,9 +193,7 @@ def test_label_noise_alone_inflates_the_information_as_theory_says():
     bread = np.linalg.inv(design * (p * (1 - p)) @ design.T / n)
     meat = design * (q * (1 - q)) @ design.T / n / (2 * keep - 1) ** 2
     assert_allclose(np.sqrt(np.diag(bread @ meat @ bread) / n), model.bse_, rtol=0.03)
-    assert_allclose(
-        model.efficiency_.factors, np.sqrt(np.diag(bread @ meat @ bread) / np.diag(bread)), rtol=0.03
-    )
+    assert_allclose(model.efficiency_.factors, np.sqrt(np.diag(bread @ meat @ bread) / np.diag(bread)), rtol=0.03)
 
 
 @pytest.mark.slow

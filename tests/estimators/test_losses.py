@@ -126,9 +126,7 @@ def test_generalised_laplace_correction_is_unbiased(loss, shape):
 
         def at_w(w, u):
             density = math.exp(log_norm + (shape - 1) * math.log(w) - shape * w)
-            return density * float(
-                weights @ loss.apply(u + s * math.sqrt(w) * nodes, Power(shape)(s * s / 2, 0))
-            )
+            return density * float(weights @ loss.apply(u + s * math.sqrt(w) * nodes, Power(shape)(s * s / 2, 0)))
 
         averages = [quad(at_w, 1e-12, 25, args=(u,), limit=200)[0] for u in POINTS]
     assert_allclose(averages, loss.value(POINTS), atol=2e-6)
@@ -169,9 +167,7 @@ def test_derivatives_of_corrected_losses(loss, factor):
         slope = (loss.apply(u + step, factor(q, 0), order) - loss.apply(u - step, factor(q, 0), order)) / 2e-4
         assert_allclose(loss.apply(u, factor(q, 0), order + 1), slope, rtol=1e-5, atol=1e-6)
     for nu, order in ((0, 0), (0, 1), (1, 0)):
-        slope = (
-            loss.apply(u, factor(q + step, nu), order) - loss.apply(u, factor(q - step, nu), order)
-        ) / 2e-4
+        slope = (loss.apply(u, factor(q + step, nu), order) - loss.apply(u, factor(q - step, nu), order)) / 2e-4
         assert_allclose(loss.apply(u, factor(q, nu + 1), order), slope, rtol=1e-5, atol=2e-6)
 
 

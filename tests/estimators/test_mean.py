@@ -16,9 +16,7 @@ def test_mean_and_covariance():
     assert_allclose(model.mean_, x.mean(axis=0))
     assert_allclose(model.cov_params_, np.cov(x.T) / 500)
     assert_allclose(model.efficiency_.factors, 1.0)
-    assert_allclose(
-        model.wald_test(np.eye(3))[0], model.mean_ @ np.linalg.solve(np.cov(x.T) / 500, model.mean_)
-    )
+    assert_allclose(model.wald_test(np.eye(3))[0], model.mean_ @ np.linalg.solve(np.cov(x.T) / 500, model.mean_))
 
 
 def test_efficiency_is_the_variance_ratio():

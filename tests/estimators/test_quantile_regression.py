@@ -84,17 +84,13 @@ def test_median_full():
     assert_allclose(np.median(spread[:, 1:]), errors[:, 1:].std(), rtol=0.1)
     rng = np.random.default_rng(0)  # the reported cost of privacy against the real oracle, to 15 %
     x, y = median_data(rng, 20_000)
-    report = QuantileRegression(noise=ZeroInflatedLaplace(1.0, 0.2)).fit(
-        x + zil_noise(rng, 20_000, 6, 1.0, 0.2), y
-    )
+    report = QuantileRegression(noise=ZeroInflatedLaplace(1.0, 0.2)).fit(x + zil_noise(rng, 20_000, 6, 1.0, 0.2), y)
     real = errors[:, 1:].std() / found["oracle"][0][:, 1:].std()
     assert_allclose(np.median(report.efficiency_.factors[1:]), real, rtol=0.15)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "scale", "expected", "width"), [(2500, 1.0, 0.157, 0.2), (7500, 2.5, 0.186, 0.4)]
-)
+@pytest.mark.parametrize(("n", "scale", "expected", "width"), [(2500, 1.0, 0.157, 0.2), (7500, 2.5, 0.186, 0.4)])
 def test_paper_table(n, scale, expected, width):
     """RMSE of EXACT in an independent prototype (40 runs).
 
@@ -114,9 +110,7 @@ def test_uncertain_curvature_is_said():
         x, y = median_data(rng, n)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = QuantileRegression(noise=ZeroInflatedLaplace(1.0, 0.2)).fit(
-                x + zil_noise(rng, n, 6, 1.0, 0.2), y
-            )
+            model = QuantileRegression(noise=ZeroInflatedLaplace(1.0, 0.2)).fit(x + zil_noise(rng, n, 6, 1.0, 0.2), y)
         assert any(w.category is SmallSampleWarning for w in caught) == warned
         assert (model.diagnostics_["curvature_error"] > 1 / 3) == warned
         assert np.isfinite(model.bse_).all()

@@ -25,9 +25,7 @@ def model():
 def test_intervals_and_p_values(model):
     for level in (0.5, 0.9, 0.99):
         reach = norm.ppf(0.5 + level / 2) * model.bse_
-        assert_allclose(
-            model.conf_int(level), np.stack([model.params_ - reach, model.params_ + reach], axis=1)
-        )
+        assert_allclose(model.conf_int(level), np.stack([model.params_ - reach, model.params_ + reach], axis=1))
     assert_allclose(model.pvalues_, 2 * norm.sf(np.abs(model.params_ / model.bse_)))
     statistic, p = model.wald_test([0, 1, 0])
     assert_allclose(statistic, model.zvalues_[1] ** 2)
@@ -99,9 +97,7 @@ def test_efficiency_limits():
 def test_compare_is_invariant_and_refuses_the_impossible():
     a, b = np.array([[4.0, 1.0], [1.0, 2.0]]), np.array([[1.0, 0.2], [0.2, 1.0]])
     turn = np.array([[2.0, 1.0], [0.0, 3.0]])
-    assert_allclose(
-        compare(a, b, 9, "").overall, compare(turn @ a @ turn.T, turn @ b @ turn.T, 9, "").overall
-    )
+    assert_allclose(compare(a, b, 9, "").overall, compare(turn @ a @ turn.T, turn @ b @ turn.T, 9, "").overall)
     for bad in (np.diag([np.inf, 1.0]), np.zeros((2, 2))):
         report = compare(bad, b, 9, "")
         assert np.isinf(report.overall)

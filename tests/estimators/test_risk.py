@@ -45,9 +45,7 @@ def make_risk(law, correction, kind, penalty=0.0, n=400):
 
 
 CASES = [(name, "exact", kind) for name in LAWS for kind in ("logistic", "squared", "check")]
-CASES += [
-    ("zil", correction, kind) for correction in ("dr", "sdr", "sl", "naive") for kind in ("logistic", "check")
-]
+CASES += [("zil", correction, kind) for correction in ("dr", "sdr", "sl", "naive") for kind in ("logistic", "check")]
 CASES += [("mixed", "dr", "check"), ("zil and response", "sdr", "squared")]
 
 
@@ -93,9 +91,7 @@ def test_gaussian_noise_is_exact_for_the_squared_loss_only():
             make_risk(Gaussian(0.5), "exact", kind).value(np.ones(3))
 
 
-@pytest.mark.parametrize(
-    ("law", "correction"), [("zil", "exact"), ("zil", "dr"), ("zil", "sdr"), ("zil", "sl")]
-)
+@pytest.mark.parametrize(("law", "correction"), [("zil", "exact"), ("zil", "dr"), ("zil", "sdr"), ("zil", "sl")])
 def test_corrections_agree_with_the_raw_risk_on_average(law, correction):
     """40 records x 20,000 noise draws: the corrected score averages to the raw score (4 standard errors)."""
     rng = np.random.default_rng(3)

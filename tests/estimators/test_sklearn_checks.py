@@ -30,7 +30,5 @@ def test_works_in_a_pipeline_and_a_grid_search():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 2))
     y = x @ [1.0, 2.0] + 0.1 * rng.normal(size=120)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), LinearRegression()), {"linearregression__alpha": [0.0, 10.0]}
-    )
+    search = GridSearchCV(make_pipeline(StandardScaler(), LinearRegression()), {"linearregression__alpha": [0.0, 10.0]})
     assert search.fit(x, y).best_params_ == {"linearregression__alpha": 0.0}

@@ -47,9 +47,7 @@ def test_infinite_variances_stay_and_reach_the_intercept():
 
 
 def test_flat_and_extreme_columns():
-    x = np.stack(
-        [np.full(100, 0.1), np.zeros(100), 1e90 * RNG.normal(size=100), 1e-90 * RNG.normal(size=100)], axis=1
-    )
+    x = np.stack([np.full(100, 0.1), np.zeros(100), 1e90 * RNG.normal(size=100), 1e-90 * RNG.normal(size=100)], axis=1)
     c = Coordinates.of(x, None, True)
     assert c.flat.tolist() == [True, True, False, False]
     z = c.design(x)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,7 @@ def gaussian_log_delta(epsilon: Floats, mu: Floats) -> Floats:
     return out
 
 
-def _mills(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+def _mills(epsilon: Any, mu: Any, x: Any) -> Floats:
     """Difference of two Mills ratios, for x > 0 and mu not small against x."""
     from scipy.special import erfcx
 
@@ -136,7 +137,7 @@ def _mills(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
     return np.log(0.5 * difference) - x * x / 2
 
 
-def _integral(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+def _integral(epsilon: Any, mu: Any, x: Any) -> Floats:
     """The integral with a positive integrand, for mu small against max(1, x)."""
     nodes, weights = _laguerre_like()
     # s = z / scale puts the decay of exp(-x s - s^2/2) on the nodes' exp(-z) scale for every x
@@ -146,7 +147,7 @@ def _integral(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
     return np.log(integrand @ weights / scale) - x * x / 2 - HALF_LOG_2PI
 
 
-def _normal_tails(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+def _normal_tails(epsilon: Any, mu: Any, x: Any) -> Floats:
     """Log Phi(-x) + log(1 - e^eps Phi(-x - mu) / Phi(-x)), for x <= 0 where delta is not small."""
     from scipy.special import log_ndtr
 
@@ -155,7 +156,7 @@ def _normal_tails(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
     return first + np.log(-np.expm1(np.minimum(gap, -1e-320)))
 
 
-def _at_infinity(epsilon: Floats, mu: Floats, x: Floats) -> Floats:
+def _at_infinity(epsilon: Any, mu: Any, x: Any) -> Floats:
     return np.where(epsilon > 0, -np.inf, 0.0)
 
 

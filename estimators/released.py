@@ -99,5 +99,4 @@ def _take(frame: Any, names: list[Any], wanted: Any) -> Any:
         return column if isinstance(wanted, list) else np.asarray(column)
     if not isinstance(wanted, list):  # polars and pyarrow
         return np.asarray(frame[wanted])
-    taken = frame.select(wanted)
-    return taken if hasattr(taken, "to_numpy") else taken.to_pandas()
+    return frame.select(wanted)

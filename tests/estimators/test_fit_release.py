@@ -104,3 +104,28 @@ def test_bad_requests(joint):
         LinearRegression().fit_release(TABLE, "pay")
     with pytest.raises(ValueError, match="must hold numbers, got text"):
         LinearRegression().fit_release(joint, "rich", ["age"])
+
+
+def test_an_arrow_release_needs_neither_pandas_nor_polars():
+    import subprocess
+    import sys
+
+    code = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pandas", "polars"):
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Absent())
+import numpy as np, pyarrow as pa
+from privfit.estimators import LinearRegression
+from privfit.mechanisms import Box, SymmetricLaplace
+table = pa.table({"a": np.linspace(0, 1, 400), "b": np.linspace(0, 2, 400) ** 2})
+release = SymmetricLaplace((0.1, 0.4), 2).release(table, domain=Box({"a": (0, 1), "b": (0, 4)}))
+fit = LinearRegression().fit_release(release, target="b")
+assert list(fit.feature_names_in_) == ["a"] and abs(float(fit.coef_[0]) - 4) < 1
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,7 +1,9 @@
 """Reading the private table of ``privfit release``: CSV or Parquet in, an Arrow table out.
 
-Nothing a cell holds may end up in a message, and no cell can make the reading fail: in a CSV file, text where
-a number is declared counts as missing.
+Nothing a cell holds may end up in a message. A CSV file has no schema, so a column has the type that all its
+cells share: numbers, with cells that are empty or say that nothing is known (`MISSING`), or else text. Text
+where numbers are declared is refused by that type, as in a Parquet file or a data frame; read as numbers it
+would be released as nothing but noise around the middle of the range.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Any
 import numpy as np
 
 __all__ = ["read_private_table"]
+
+MISSING = ("", "?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none")
 
 
 def read_private_table(
@@ -43,7 +47,8 @@ def read_private_table(
     Raises
     ------
     ValueError
-        If the file is no table of that kind, a column is not there, or labels do not fit their column.
+        If the file is no table of that kind, a column is not there, a column of numbers holds text, or labels do
+        not fit their column.
     FileNotFoundError
         If there is no such file.
 
@@ -67,7 +72,7 @@ def read_private_table(
     if suffix == ".csv":
         return _read_csv(path, numeric, labels, wanted)
     if suffix in (".parquet", ".pq"):
-        return _read_parquet(path, labels, wanted)
+        return _read_parquet(path, numeric, labels, wanted)
     raise ValueError(f"the table must be a .csv or .parquet file, got {path.name!r}.")
 
 
@@ -110,28 +115,35 @@ def _read_csv(
     for name in wanted:
         text = pc.utf8_trim_whitespace(table[name])
         if name in numeric:
-            columns[name] = pa.array(_numbers(text))
+            columns[name] = pa.array(_numbers(name, text))
         else:
             columns[name] = text if name in labels else _typed(text)
     return pa.table(columns), {name: list(values) for name, values in labels.items()}, unused
 
 
-def _numbers(text: Any) -> Any:
-    """Numbers of a column of text, nan where a cell is none."""
+def _numbers(name: str, text: Any) -> Any:
+    """Numbers of a column of text, nan where a cell is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING))
+    text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
     try:
         return np.asarray(pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(), dtype=float)
     except pa.ArrowInvalid:
-        return np.array([_number(cell) for cell in text.to_pylist()], dtype=float)
-
-
-def _number(cell: str | None) -> float:
+        pass  # Python reads some forms that Arrow does not, such as +5.
     try:
-        return float(cell) if cell is not None else float("nan")
+        return np.array([float("nan" if cell is None else cell) for cell in text.to_pylist()], dtype=float)
     except ValueError:
-        return float("nan")
+        # Python's message repeats the cell.
+        raise _text_column(name) from None
+
+
+def _text_column(name: str) -> ValueError:
+    return ValueError(
+        f"column {name!r} holds text, not numbers; release it as --label {name}:LABEL,LABEL,... "
+        "or, if it is meant to hold numbers, leave the cells that hold none empty."
+    )
 
 
 def _typed(text: Any) -> Any:
@@ -148,7 +160,7 @@ def _typed(text: Any) -> Any:
 
 
 def _read_parquet(
-    path: Path, labels: Mapping[str, Sequence[str]], wanted: Sequence[str]
+    path: Path, numeric: Sequence[str], labels: Mapping[str, Sequence[str]], wanted: Sequence[str]
 ) -> tuple[Any, dict[str, list[Any]], list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,6 +171,11 @@ def _read_parquet(
         table = pq.read_table(path, columns=list(wanted)).replace_schema_metadata(None)
     except pa.ArrowInvalid:
         raise ValueError(f"{path.name} is no Parquet file.") from None
+    for name in numeric:
+        kind = table.schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            raise _text_column(name)
     kinds = {name: table.schema.field(name).type for name in labels}
     return table, {name: _labels_of(name, values, kinds[name]) for name, values in labels.items()}, unused
 

@@ -20,7 +20,7 @@ def table(tmp_path_factory):
         f"{17.31771 + 60 * u:.5f},{30 + 20 * v:.5f},{'high' if w < 0.2 + 0.5 * u else 'low'},{j % 3},Name{j}"
         for j, (u, v, w) in enumerate(rng.random((3000, 3)))
     ]
-    path.write_text("age,hours,income,region,name\n" + "\n".join(rows) + "\nSECRET1,77777,SECRET2,1,SECRET3\n")
+    path.write_text("age,hours,income,region,name\n" + "\n".join(rows) + "\n,77777,SECRET2,1,SECRET3\n")
     return path
 
 

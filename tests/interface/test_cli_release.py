@@ -87,6 +87,10 @@ def test_release_does_not_overwrite(privfit, table, tmp_path):
         (["--epsilon", "40", "--delta", "1e-6", *COLUMNS], "numerical slack"),
         (["--epsilon", "6", "--delta", "0", *COLUMNS], "numerical slack"),
         (["--epsilon", "inf", "--delta", "1e-6", *COLUMNS], "--epsilon must be"),
+        (
+            [*BUDGET, *COLUMNS, "--column", "name:0:1"],
+            "column 'name' holds text, not numbers; release it as --label name:",
+        ),
         ([*COLUMNS], "Missing option"),
         ([*BUDGET, *COLUMNS, "--mechanism", "none"], "--mechanism must be one of"),
     ],

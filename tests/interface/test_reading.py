@@ -1,4 +1,4 @@
-"""Reading private tables: total in the cells, and silent about them."""
+"""Reading private tables: by the types of their columns, and silent about their cells."""
 
 import math
 
@@ -17,8 +17,8 @@ def write(tmp_path, text, name="in.csv"):
     return path
 
 
-def test_text_in_a_number_column_counts_as_missing(tmp_path):
-    path = write(tmp_path, "age,income\n 30 ,low\nSECRET,high\n,low\n1e1,\ninf,low\n")
+def test_cells_without_a_number_count_as_missing(tmp_path):
+    path = write(tmp_path, "age,income\n 30 ,low\n ? ,high\n,low\n1e1,\ninf,low\n")
     table, _, unused = read_private_table(path, ["age"], LABELS, [])
     ages = table["age"].to_pylist()
     assert ages[0] == 30 and math.isnan(ages[1]) and math.isnan(ages[2]) and ages[3] == 10
@@ -29,8 +29,31 @@ def test_text_in_a_number_column_counts_as_missing(tmp_path):
 def test_fast_and_slow_readers_of_numbers_agree(tmp_path):
     clean = "\n".join(["age", *(f"{v}" for v in (1, -2.5, "3e2", " 4 "))])
     fast = read_private_table(write(tmp_path, clean), ["age"], {}, [])[0]["age"].to_pylist()
-    slow = read_private_table(write(tmp_path, clean + "\nx"), ["age"], {}, [])[0]["age"].to_pylist()
-    assert fast == slow[:-1] == [1.0, -2.5, 300.0, 4.0]
+    slow = read_private_table(write(tmp_path, clean + "\n+5"), ["age"], {}, [])[0]["age"].to_pylist()
+    assert slow[-1] == 5 and fast == slow[:-1] == [1.0, -2.5, 300.0, 4.0]
+
+
+@pytest.mark.parametrize("cells", ["yes,no", "1,SECRET", ",SECRET", "True,False", "2020-01-01,2021-01-01"])
+def test_text_columns_of_csv_are_no_numbers(tmp_path, cells):
+    path = write(tmp_path, "age,smoker\n" + "\n".join(f"30,{cell}" for cell in cells.split(",")))
+    with pytest.raises(ValueError, match=r"column 'smoker' holds text, not numbers; .* --label smoker:") as caught:
+        read_private_table(path, ["age", "smoker"], {}, [])
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["", "?", "NA", "n/a", "NaN", "NULL", " "])
+def test_number_columns_stay_numbers_where_cells_are_missing(tmp_path, missing):
+    path = write(tmp_path, f"age,hours\n30,1\n{missing},2\n")
+    first, second = read_private_table(path, ["age"], {}, [])[0]["age"].to_pylist()
+    assert first == 30 and math.isnan(second)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_text_columns_of_parquet_are_no_numbers(tmp_path, kind):
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"smoker": pa.array(["1", "2"]).cast(kind)}), path)
+    with pytest.raises(ValueError, match="column 'smoker' holds text, not numbers"):
+        read_private_table(path, ["smoker"], {}, [])
 
 
 def test_public_columns_keep_a_type(tmp_path):

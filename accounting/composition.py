@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.base import Precision, TradeOffCurve
-from privfit.accounting.discrete import DiscreteCurve, from_atoms
+from privfit.accounting.discrete import DiscreteCurve, from_atoms, from_profile
 from privfit.accounting.gaussian import GaussianCurve
 from privfit.accounting.validation import check_integer
 from privfit.accounting.wrappers import SlackCurve, ZeroInflatedCurve, shifted, zero_inflated
@@ -271,7 +271,8 @@ def _add_atoms(a: DiscreteCurve, b: DiscreteCurve) -> DiscreteCurve:
     # rounding of the FFT: at most a few ulp of the largest mass for every atom, counted as disclosed
     error = 4 * np.finfo(float).eps * math.sqrt(q.size) * float(np.sqrt((ga[1] ** 2).sum() * (gb[1] ** 2).sum()))
     q = np.where(q > error, q, 0.0)
-    return _thin(loss, q, certain + error * q.size)
+    result = _thin(loss, q, certain + error * q.size)
+    return result if certain > 0 else _keep_pure(result, a.max_loss + b.max_loss)
 
 
 def _on_lattice(loss: Floats, q: Floats, h: float) -> tuple[int, Floats]:
@@ -294,8 +295,7 @@ def _on_lattice(loss: Floats, q: Floats, h: float) -> tuple[int, Floats]:
 def _thin(loss: Floats, q: Floats, certain: float) -> DiscreteCurve:
     """Drop the far ends of a lattice: the top counts as disclosed, the bottom moves up."""
     above = np.cumsum(q[::-1])[::-1]
-    cut = above > TAIL
-    last = int(np.flatnonzero(cut)[-1])
+    last = int(np.flatnonzero(above > TAIL)[-1])
     certain += float(above[last + 1]) if last + 1 < q.size else 0.0
     p = q * np.exp(-loss)
     first = int(np.argmax(np.cumsum(p * (loss < 0))[: last + 1] > 1e-16)) if (loss < 0).any() else 0
@@ -303,6 +303,15 @@ def _thin(loss: Floats, q: Floats, certain: float) -> DiscreteCurve:
     q, loss = q[first : last + 1].copy(), loss[first : last + 1]
     q[0] += below
     return _with_ends(loss, q * np.exp(-loss), q, min(certain, 1.0))
+
+
+def _keep_pure(curve: DiscreteCurve, top: float) -> DiscreteCurve:
+    """Use that delta vanishes at the sum of the largest losses, which lattice and rounding have lost."""
+    if top > 700.0:
+        return curve
+    losses = np.asarray(curve.loss)
+    e = np.append(losses[(losses >= 0) & (losses < top * (1 - 1e-9))], top)
+    return from_profile(e, np.append(curve._delta(e[:-1]), 0.0))
 
 
 def _with_ends(loss: Floats, p: Floats, q: Floats, certain: float) -> DiscreteCurve:

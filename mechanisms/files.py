@@ -108,14 +108,14 @@ def load_release(path: Any, kind: str | None = None) -> Release:
         raise FileNotFoundError(f"there is no file {path}; pass what Release.save wrote.")
     try:
         table = pq.read_table(Path(path))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is no Parquet file; pass what Release.save wrote.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is no Parquet file, or a damaged one; pass what Release.save wrote.") from error
     text = (table.schema.metadata or {}).get(KEY)
     if text is None:
         raise ValueError(f"{path} carries no law, so no correction can be chosen; pass what Release.save wrote.")
     try:
         release = _parse(json.loads(text), table, kind or "")
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} was changed after it was saved: {error}") from error
     return release
 
@@ -189,6 +189,10 @@ def _checksum(record: dict[str, Any], table: Any) -> str:
             digest.update(np.ascontiguousarray(cells.to_numpy()).tobytes())
         else:
             digest.update(json.dumps(cells.to_pylist()).encode())
+    for name in record["public"]:
+        column = table[str(name)]
+        digest.update(str(column.type).encode())
+        digest.update(json.dumps(column.to_pylist(), default=str).encode())
     return digest.hexdigest()
 
 

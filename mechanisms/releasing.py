@@ -224,7 +224,11 @@ def _check_schema(table: Table, noisy: tuple[Column, ...], public: tuple[Column,
     wanted = noisy + public
     missing = [repr(c) for c in wanted if c not in table.names]
     if missing:
-        raise ValueError(f"data has no column {', '.join(missing)}; its columns are {list(table.names)}.")
+        # the names found are not repeated: in a file read without its header line they are somebody's values
+        raise ValueError(
+            f"data has no column {', '.join(missing)} among its {len(table.names)}; compare the names with the "
+            "domain's, and make sure that the header line was read as one."
+        )
     extra = [repr(c) for c in table.names if c not in wanted]
     if extra:
         raise ValueError(

@@ -126,6 +126,11 @@ def tighten(target: Any, eta: float) -> Any:
         charge = _charge(target.epsilon, eta)
         if target.delta > charge:
             return Budget(target.epsilon, target.delta - charge)
+        if charge >= 1:
+            raise ValueError(
+                f"epsilon must be lower than {target.epsilon:g}: there the numerical slack of floating-point noise "
+                "exceeds every delta. Lower epsilon, or use DiscreteLaplace, which has no slack."
+            )
         raise ValueError(
             f"delta must be > {charge:.3g} at epsilon = {target.epsilon:g}, got {target.delta:g}: that much "
             "is the numerical slack of floating-point noise, which is never pure epsilon-DP. "

@@ -69,11 +69,24 @@ def test_two_laplace_coordinates():
     assert pa.laplace(1.9).delta(0.5) > curve.delta(0.5)
 
 
+def test_pure_mechanisms_stay_pure():
+    curve = pa.compose(*[pa.laplace(0.5)] * 3)
+    assert curve.infinite_mass < 1e-290
+    assert curve.max_loss == pytest.approx(1.5, rel=1e-12)
+    assert curve.delta(1.5000001) < 1e-290
+    assert curve.epsilon(1e-12) <= 1.5 * (1 + 1e-12)
+    assert 0.5 < curve.gdp() < 3.0
+    many = pa.laplace(0.05).self_compose(40)
+    assert many.delta(2.0000001) < 1e-290
+
+
 def test_many_laplace_releases_reference():
     """eps at delta = 1e-6 of 100 releases with a = 0.1 each: 4.692667 by an independent accountant's optimum."""
     curve = pa.laplace(0.1).self_compose(100)
     eps = curve.epsilon(1e-6)
-    assert 4.6926 <= eps <= 4.6926 * 1.002
+    assert 4.692667 <= eps <= 4.692667 * 1.0002
+    for k, exact in ((2, 0.199996), (4, 0.39998400), (32, 2.380685)):
+        assert exact * (1 - 1e-6) <= pa.laplace(0.1).self_compose(k).epsilon(1e-6) <= exact * (1 + 2e-4)
 
 
 def test_discretisation_is_pessimistic_and_close():

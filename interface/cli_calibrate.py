@@ -16,6 +16,7 @@ from privfit.cli_common import (
     read_target,
     save_figure,
     simple_table,
+    working,
 )
 
 __all__ = ["calibrate", "calibrate_law"]
@@ -87,17 +88,19 @@ def calibrate(
     wanted = _compared(target, shape, delta0) if mechanism == "all" else [(mechanism, shape, delta0)]
     rows: list[dict[str, Any]] = []
     laws: dict[str, Any] = {}
-    for name, own_shape, own_delta0 in wanted:
-        try:
-            law = calibrate_law(name, target, box, protect, own_shape, own_delta0)
-        except ValueError as error:
-            if mechanism != "all":
-                raise
-            rows.append({"mechanism": name, "law": None, "reason": str(error)})
-            continue
-        label = _label(name, law)
-        laws[label] = law
-        rows.append(_row(label, law, box, protect))
+    with working("calibrating") as say:
+        for name, own_shape, own_delta0 in wanted:
+            say(f"calibrating {name}")
+            try:
+                law = calibrate_law(name, target, box, protect, own_shape, own_delta0)
+            except ValueError as error:
+                if mechanism != "all":
+                    raise
+                rows.append({"mechanism": name, "law": None, "reason": str(error)})
+                continue
+            label = _label(name, law)
+            laws[label] = law
+            rows.append(_row(label, law, box, protect))
     if not laws:
         raise ValueError(rows[0]["reason"])
     payload = {"target": str(target), "protect": protect, "columns": list(bounds), "mechanisms": rows}
@@ -207,7 +210,8 @@ def _calibrate_labels(target: Any, categories: int, protect: str, as_json: bool,
 
     check_integer("--categories", categories, 2, 1_000_000)
     domain = Categories({"label": list(range(categories))})
-    law = RandomizedResponse.calibrate(target, domain, protect)
+    with working("calibrating randomized-response"):
+        law = RandomizedResponse.calibrate(target, domain, protect)
     payload = {
         "target": str(target),
         "mechanism": "randomized-response",

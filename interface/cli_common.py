@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,7 @@ __all__ = [
     "read_target",
     "save_figure",
     "simple_table",
+    "working",
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -218,6 +221,30 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
+
+
+@contextmanager
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """Show on stderr, if it is a terminal, what is being done; the line vanishes at the end.
+
+    Yields
+    ------
+    function
+        Takes the text of the next step.
+
+    Examples
+    --------
+    >>> with working("calibrating") as say:
+    ...     say("adding the noise")
+    """
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(escape(text) + " ...") as status:
+        yield lambda text: status.update(escape(text) + " ...")
 
 
 def check_figure_path(path: Path | None) -> None:

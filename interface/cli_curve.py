@@ -129,6 +129,11 @@ def _of_release(
         check_number("--at", e, 0.0)
     for d in deltas:
         check_number("--deltas", d, 0.0, 1.0, low_open=True, high_open=True)
+    if _without_law(file):
+        raise ValueError(
+            f"{file} carries no law, so nothing is known about its guarantee; pass a file that 'privfit release' "
+            "wrote, or describe a law with --mechanism."
+        )
     promise = load_release(file, kind="pyarrow").guarantee()
     both = ("record", "attribute")
     rows: list[dict[str, Any]] = [
@@ -138,6 +143,19 @@ def _of_release(
     (best,) = promise.deltas((0.0,))
     rows.append({k: best[k] for k in both})
     return f"{file.name}, numerical slack included", dict(zip(both, _curves(promise), strict=True)), rows
+
+
+def _without_law(file: Path) -> bool:
+    """Whether this is a Parquet file that is no release; what is no Parquet file is for `load_release` to name."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from privfit.mechanisms.files import KEY
+
+    try:
+        return KEY not in (pq.read_schema(file).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def _curves(promise: Any) -> tuple[Any, Any]:

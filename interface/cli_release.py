@@ -16,12 +16,17 @@ from privfit.cli_common import (
     read_bounds,
     read_labels,
     save_figure,
+    working,
 )
 
 __all__ = ["release"]
 
 MECHANISMS = ("best", "symmetric-laplace", "laplace", "gaussian", "zil")
 LABEL_SHARE = 0.15
+FILLED = (
+    "Before the noise, a label that is missing or not declared counts as the FIRST declared label of its column, "
+    "a missing number as the middle of its range, and a number outside its range as the nearest bound."
+)
 
 
 def release(
@@ -58,8 +63,12 @@ def release(
     """Release a table once: noise on the declared columns, the law in the file.
 
     Declare bounds and labels from knowledge of the subject, not by looking at
-    the table: they are public. Values outside are clipped. Columns that are
-    not named are left out. No value of the table is ever printed.
+    the table: they are public. Columns that are not named are left out. No
+    value of the table is ever printed.
+
+    Before the noise, a label that is missing or not declared counts as the
+    FIRST declared label of its column, a missing number as the middle of its
+    range, and a number outside its range as the nearest bound.
 
     For example:
 
@@ -83,10 +92,13 @@ def release(
     if not bounds and not labels:
         raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
     private, typed, unused = read_private_table(table, list(bounds), labels, public or [])
-    laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
-    done = release_table(private, laws, domain=_domain(bounds, typed), public=public or None)
-    done.save(out)
-    with warnings.catch_warnings(record=True) as caught:
+    with working("calibrating the noise") as say:
+        laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
+        say("adding the noise")
+        done = release_table(private, laws, domain=_domain(bounds, typed), public=public or None)
+        done.save(out)
+    split = _split(list(bounds), {name: laws[name].epsilon for name in labels}, epsilon, delta, protect)
+    with working("computing the guarantee"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         text = done.report()
         promise = done.guarantee()
@@ -97,7 +109,8 @@ def release(
             "public": list(done.public),
             "left_out": unused,
             "law": done.law.to_dict(),
-            "budget": {"epsilon": epsilon, "delta": delta, "protect": protect},
+            "budget": {"epsilon": epsilon, "delta": delta, "protect": protect, "split": split},
+            "missing": FILLED,
             "epsilon": promise.epsilons((delta,)) if delta > 0 else [],
             "delta": promise.deltas(),
             "numerical_slack": promise.slack,
@@ -110,7 +123,8 @@ def release(
     payload["warnings"] += careless
 
     def show(console: Any) -> None:
-        console.print(text, markup=False, soft_wrap=True)
+        for line in (text, split, FILLED):
+            console.print(line, markup=False, soft_wrap=True)
         for line in careless:
             console.print(f"WARNING: {line}", markup=False, soft_wrap=True)
         if unused:
@@ -170,6 +184,19 @@ def _laws(
     elif sum(spent) > epsilon * (1 + 1e-12):
         raise ValueError(f"the labels take epsilon = {sum(spent):g} together, more than {epsilon:g}; lower it.")
     return laws
+
+
+def _split(numbers: list[str], labels: dict[str, float], epsilon: float, delta: float, protect: str) -> str:
+    """Say in one sentence how the budget is divided between the columns."""
+    taken = [f"label {name} takes epsilon = {own:.6g}" for name, own in labels.items()]
+    if protect == "attribute":
+        taken += [f"number {name} takes epsilon = {epsilon:.6g} with delta = {delta:g}" for name in numbers]
+        return f"Budget of each single column: {', '.join(taken)}."
+    if numbers:
+        left = f"the remaining epsilon = {epsilon - sum(labels.values()):.6g}" if labels else "all of it"
+        who = "the numbers {} together take" if len(numbers) > 1 else "the number {} takes"
+        taken.append(f"{who.format(', '.join(numbers))} {left}, with delta = {delta:g}")
+    return f"Split of epsilon = {epsilon:g}: {', '.join(taken)}."
 
 
 def _domain(bounds: dict[str, tuple[float, float]], labels: dict[str, list[Any]]) -> Any:

@@ -1,5 +1,6 @@
 """The command line as a whole: help, figures, JSON of the demo, and errors nobody foresaw."""
 
+import io
 import subprocess
 import sys
 
@@ -25,6 +26,23 @@ def test_help_of_a_command_has_an_example(privfit, command):
     code, out, _ = privfit.call(command, "--help")
     assert code == 0 and f"privfit {command}" in out.split("Options")[0].split("Usage")[1].split("\n", 1)[1]
     assert "--json" in out
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_work_is_shown_on_a_terminal_only(privfit, table, tmp_path, monkeypatch, terminal):
+    monkeypatch.setenv("TERM", "xterm")
+    calls = {
+        "calibrating gaussian": ["calibrate", *BUDGET, *QUICK],
+        "adding the noise": ["release", table, tmp_path / "o.parquet", *COLUMNS, *BUDGET, *QUICK],
+    }
+    # the last step shown before the line vanishes is drawn however quick the work is
+    for words, arguments in calls.items():
+        screen = io.StringIO()
+        screen.isatty = lambda: terminal
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", screen)
+            assert run([str(a) for a in arguments]) == 0
+        assert (words in screen.getvalue()) == terminal == bool(screen.getvalue())
 
 
 def test_nothing_shows_the_help(privfit):

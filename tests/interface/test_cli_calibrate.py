@@ -1,6 +1,8 @@
 """``privfit calibrate`` and ``privfit curve``: numbers of the library, and one line for a mistake."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from privfit.accounting import gaussian, symmetric_laplace
@@ -124,6 +126,13 @@ def test_curve_of_a_release(privfit, released):
     promise = load_release(released).guarantee()
     assert rows[0]["record"] == promise.deltas([6.0])[0]["record"] <= 1e-6
     assert rows[1]["attribute"] < rows[1]["record"] < 6
+
+
+def test_curve_of_a_file_without_a_law(privfit, tmp_path):
+    plain = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"age": [1.0, 2.0]}), plain)
+    err = privfit.mistake("curve", plain)
+    assert "carries no law, so nothing is known about its guarantee" in err and "correction" not in err
 
 
 @pytest.mark.parametrize(

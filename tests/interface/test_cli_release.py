@@ -24,6 +24,42 @@ def test_release_prints_its_guarantee_and_no_cell(privfit, table, tmp_path):
     assert row["record"] <= 1e-6
 
 
+def test_release_says_what_missing_cells_count_as_and_does_so(privfit, tmp_path):
+    path, out = tmp_path / "in.csv", tmp_path / "out.parquet"
+    path.write_text("age,income\n" + ",SECRET\n" * 100)
+    options = ["release", path, out, "--column", "age:20:80", "--label", "income:low,high", *QUICK]
+    _, text, err = privfit.call(*options, "--epsilon", 10, "--delta", "1e-6", "--label-epsilon", 8)
+    assert err == "" and "FIRST declared label" in text and "the middle of its range" in text
+    assert "FIRST declared label" in privfit.call("release", "--help")[1]
+    frame = load_release(out, kind="pandas").frame
+    # the label is told truthfully with probability e^8/(e^8 + 1): 90 of 100 fail with less than 1e-20
+    assert (frame["income"] == "low").sum() > 90
+    # five standard errors of the mean of 100 rows
+    assert abs(frame["age"].mean() - 50) < 5 * frame["age"].std() / 10
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (
+            [*COLUMNS, "--label", "income:low,high"],
+            "Split of epsilon = 6: label income takes epsilon = 0.9, "
+            "the numbers age, hours together take the remaining epsilon = 5.1, with delta = 1e-06.",
+        ),
+        (COLUMNS[:2], "Split of epsilon = 6: the number age takes all of it, with delta = 1e-06."),
+        (["--label", "income:low,high"], "Split of epsilon = 6: label income takes epsilon = 6."),
+        (
+            [*COLUMNS[:2], "--label", "income:low,high", "--protect", "attribute"],
+            "Budget of each single column: label income takes epsilon = 6, "
+            "number age takes epsilon = 6 with delta = 1e-06.",
+        ),
+    ],
+)
+def test_release_says_how_the_budget_is_split(privfit, table, tmp_path, options, sentence):
+    out = tmp_path / "out.parquet"
+    assert sentence in privfit.call("release", table, out, *options, *BUDGET, *QUICK)[1]
+
+
 def test_release_as_json(privfit, table, tmp_path):
     found = privfit.as_json("release", table, tmp_path / "o.parquet", *COLUMNS, "--public", "region", *BUDGET)
     assert found["rows"] == 3001 and found["public"] == ["region"] and found["left_out"] == ["income", "name"]

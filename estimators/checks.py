@@ -118,6 +118,13 @@ def _precheck(name: str, value: Any, ndim: int) -> None:
 
 def _without_values(name: str, error: Exception) -> Exception:
     text = str(error)
+    if "contains NaN" in text or "contains infinity" in text:
+        where = "y" if "Input y contains" in text else "X" if "Input X contains" in text else name
+        what = "NaN" if "contains NaN" in text else "infinity or a value too large"
+        return ValueError(
+            f"Input {where} contains {what}. Drop these records or impute the values, before the release if "
+            "you make it."
+        )
     if "could not convert" in text:
         return ValueError(f"{name} must hold numbers, got text. Encode categories before the release.")
     return error

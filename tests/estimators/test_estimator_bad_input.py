@@ -167,8 +167,13 @@ def test_missing_and_infinite_values_are_refused(model, y, bad):
     with pytest.raises(ValueError, match=r"X contains (NaN|infinity)") as caught:
         model().fit(x, y)
     assert no_data_in(caught.value)
+    assert "Drop these records or impute" in str(caught.value)
+    assert "scikit" not in str(caught.value) and "HistGradient" not in str(caught.value)
+    fitted = model().fit(X, y)
+    with pytest.raises(ValueError, match=r"Input X contains .* Drop these records or impute"):
+        fitted.predict(x)
     if model is not LogisticRegression:
-        with pytest.raises(ValueError, match=r"y contains (NaN|infinity)"):
+        with pytest.raises(ValueError, match=r"Input y contains (NaN|infinity).* Drop these records or impute"):
             model().fit(X, np.where(np.arange(200) == 3, bad, y))
 
 

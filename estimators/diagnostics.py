@@ -130,15 +130,29 @@ def _rounded_need(n: int, error: float) -> tuple[int, bool]:
     return min(round_up(max(9.0 * n * error**2, 3.0 * n)), most), False
 
 
-def needed_text(n: int, beyond: bool) -> str:
-    """Return "more than n = 430,000" or "roughly n = 150,000".
+def needed_text(n: int, beyond: bool, records: int) -> str:
+    """Say what `records_needed` found, and "roughly" only for a number that is not one of its limits.
+
+    Parameters
+    ----------
+    n, beyond
+        From `records_needed`.
+    records : int
+        Records at hand.
 
     Examples
     --------
-    >>> needed_text(150_000, False)
-    'roughly n = 150,000'
+    >>> needed_text(450_000, True, 50_000)
+    'more than n = 450,000'
+    >>> needed_text(250_000, False, 50_000)
+    'roughly n = 250,000'
+    >>> needed_text(150_000, False, 50_000)
+    'at least several times as many, say n = 150,000'
     """
-    return f"{'more than' if beyond else 'roughly'} n = {n:,}"
+    if beyond:
+        return f"more than n = {n:,}"
+    lowest = n <= round_up(3.0 * records)
+    return f"{'at least several times as many, say' if lowest else 'roughly'} n = {n:,}"
 
 
 def report_solution(
@@ -193,7 +207,7 @@ def report_solution(
         shrink = "" if penalised else "stabilize='auto' for a shrunken point estimate, "
         warnings.warn(
             f"{risk.n:,} released records are too few for this noise: {'; '.join(reasons)}. This noise needs "
-            f"{needed_text(needed, beyond)}. Standard errors are not to be trusted; use {shrink}fewer columns, "
+            f"{needed_text(needed, beyond, risk.n)}. Standard errors are not to be trusted; use {shrink}fewer columns, "
             "or less noise.",
             SmallSampleWarning,
             stacklevel=5,

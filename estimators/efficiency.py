@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Efficiency", "compare", "unchanged"]
+__all__ = ["Efficiency", "compare", "unavailable", "unchanged"]
 
 Floats = NDArray[np.float64]
 NO_NOISE = "no noise"
@@ -78,6 +78,26 @@ def unchanged(size: int, n: int) -> Efficiency:
     return Efficiency(np.ones(size), 1.0, n, float(n), NO_NOISE)
 
 
+def unavailable(size: int, n: int, assumption: str) -> Efficiency:
+    """Return the efficiency of a fit whose standard errors are missing or not to be trusted.
+
+    Parameters
+    ----------
+    size : int
+        Number of coefficients.
+    n : int
+        Records.
+    assumption : str
+        Stated in the report.
+
+    Examples
+    --------
+    >>> str(unavailable(2, 50, "example"))
+    'standard errors against raw data: not available (see warnings)'
+    """
+    return Efficiency(np.full(size, np.inf), np.inf, n, 0.0, assumption)
+
+
 def compare(covariance: Floats, oracle: Floats, n: int, assumption: str) -> Efficiency:
     """Compare two covariance matrices of the same coefficients.
 
@@ -102,6 +122,6 @@ def compare(covariance: Floats, oracle: Floats, n: int, assumption: str) -> Effi
         own, log_own = np.linalg.slogdet(covariance)
         usable = sign > 0 and own > 0
     if not usable:
-        return Efficiency(np.full(spread.size, np.inf), np.inf, n, 0.0, assumption)
+        return unavailable(spread.size, n, assumption)
     overall = float(np.exp((log_own - log_oracle) / (2 * spread.size)))
     return Efficiency(np.sqrt(spread / raw), overall, n, n / overall**2, assumption)

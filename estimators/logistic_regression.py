@@ -132,6 +132,13 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
     def _loss(self, problem: Problem) -> IndexLoss:
         return LogisticLoss()
 
+    def _facts(self) -> list[tuple[str, str]]:
+        name = self._target if isinstance(self._target, str) and self._target else "y"
+        if isinstance(self._target, (int, np.integer)):
+            name = f"column {self._target}"
+        facts = super()._facts()
+        return [facts[0], ("Modelled", f"P({name} = {self.classes_[1]})"), *facts[1:]]
+
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
         return curvature, "information equality, their covariance is the corrected Hessian"
 

@@ -82,13 +82,13 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         return self._fit(X, resolve_noise(noise, names, None), names, labels)
 
-    def fit_release(self, release: Any, features: Sequence[Any] | None = None) -> Self:
+    def fit_release(self, release: Any, features: Any = None) -> Self:
         """Estimate the means of columns of a release (all if `features` is left out).
 
         Parameters
         ----------
         release : Release
-        features : sequence of str or int, optional
+        features : str, int or sequence of these, optional
 
         Returns
         -------

@@ -120,7 +120,8 @@ def keep_probability(law: Law) -> float:
     """
     raise TypeError(
         f"noise of a class label must be RandomizedResponse, got {type(law).__name__}. Numbers added "
-        "to a label make it no label; release it with RandomizedResponse(epsilon)."
+        "to a label make it no label; release it with RandomizedResponse(epsilon). For a numeric response use "
+        "LinearRegression or QuantileRegression."
     )
 
 

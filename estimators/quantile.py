@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from privfit.estimators.checks import read_columns
-from privfit.estimators.efficiency import compare, unchanged
+from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
-from privfit.estimators.released import read_release
+from privfit.estimators.released import declared_range, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.solver import Solution
 
@@ -101,13 +101,13 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         return self._fit(X, resolve_noise(self.noise, names, None), names)
 
-    def fit_release(self, release: Any, features: Sequence[Any] | None = None) -> Self:
+    def fit_release(self, release: Any, features: Any = None) -> Self:
         """Estimate quantiles of columns of a release.
 
         Parameters
         ----------
         release : Release
-        features : sequence of str or int, optional
+        features : str, int or sequence of these, optional
 
         Returns
         -------
@@ -115,9 +115,12 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         """
         X, _, names, laws = read_release(release, None, features)
         X = read_columns(self, X)
-        return self._fit(X, resolve_noise(laws, names, None, strict=False), names)
+        ranges = [declared_range(release, name) for name in names]
+        return self._fit(X, resolve_noise(laws, names, None, strict=False), names, ranges)
 
-    def _fit(self, X: Floats, model: NoiseModel, names: Sequence[Any]) -> Self:
+    def _fit(
+        self, X: Floats, model: NoiseModel, names: Sequence[Any], ranges: Sequence[float | None] | None = None
+    ) -> Self:
         n, d = X.shape
         self.noise_, self._names, self._n_records = model, [str(name) for name in names], n
         fits, influence = [], np.zeros((d, n))
@@ -134,6 +137,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 random_state=self.random_state,
             )
             fit._check_parameters()
+            fit._range = None if ranges is None else ranges[j]
             fit._fit(np.empty((n, 0)), X[:, j], column, [])
             influence[j] = fit.influence_
             fits.append(fit)
@@ -144,10 +148,11 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if n > 1:
             self.cov_params_[np.ix_(good, good)] = influence[good] @ influence[good].T / (n - 1) / n
         factors = np.array([fit.efficiency_.factors[0] for fit in fits])
-        raw = np.diag(own_variance / np.square(factors)) if np.isfinite(factors).all() else self.cov_params_
         if model.noisy:
             said = next(fit.efficiency_.assumption for fit in fits if fit.noise_.noisy)
-            self.efficiency_ = compare(np.diag(own_variance), raw, n, said)
+            known = bool(np.isfinite(factors).all())
+            raw = np.diag(own_variance / np.square(factors)) if known else None
+            self.efficiency_ = unavailable(d, n, said) if raw is None else compare(np.diag(own_variance), raw, n, said)
         else:
             self.efficiency_ = unchanged(d, n)
         self.converged_ = all(fit.converged_ for fit in fits)

@@ -7,6 +7,7 @@ balances bias against the noise of the score and of the curvature. Without noise
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_number
 from privfit.estimators.checks import read_columns
+from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.losses import SmoothedCheckLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
@@ -107,7 +109,23 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         loss = problem.risk.loss
         assert isinstance(loss, SmoothedCheckLoss)
-        return {"bandwidth": loss.bandwidth * problem.coordinates.response_scale}
+        width = loss.bandwidth * problem.coordinates.response_scale
+        observed = problem.risk.designs[0].offset
+        span = self._range
+        if span is None:
+            span = 0.0 if observed is None else float(np.ptp(observed)) * problem.coordinates.response_scale
+        # Without noise and with "auto" the search ends in the exact vertex, whatever the bandwidth.
+        smoothed = self.noise_.noisy or self.bandwidth != "auto"
+        wide = smoothed and width > 0.5 * span > 0.0
+        if wide:
+            warnings.warn(
+                f"the bandwidth {width:.3g} exceeds half the {'declared' if self._range else 'observed'} range "
+                f"of the response: the estimate is no longer about the quantile {self.quantile:g}. Use more "
+                "records, less noise, or LinearRegression for the mean.",
+                SmallSampleWarning,
+                stacklevel=5,
+            )
+        return {"bandwidth": width, "bandwidth_too_wide": wide}
 
     def predict(self, X: Any) -> Floats:
         """Fitted quantiles.

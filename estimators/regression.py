@@ -18,13 +18,13 @@ from privfit.accounting.validation import check_choice, check_integer, check_num
 from privfit.estimators.checks import check_random_state, read_columns_and_response
 from privfit.estimators.corrections import CORRECTIONS
 from privfit.estimators.diagnostics import UNCERTAIN, curvature_error, report_plain, report_solution
-from privfit.estimators.efficiency import compare, unchanged
+from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem, build_problem
-from privfit.estimators.released import read_release
+from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution, minimise, one_step, polish, solve
@@ -48,6 +48,8 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     _is_label = False
     _quadratic = False
     _kappa = 1.0
+    _target: Any = None
+    _range: float | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to released columns X and response y.
@@ -71,11 +73,13 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             If the loss has no exact inverse under this noise.
         """
         self._check_parameters()
+        self._target = getattr(y, "name", None)
         X, y = self._validate(X, y)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        self._range = None
         return self._fit(X, y, resolve_noise(self.noise, names, "y", label=self._is_label), names)
 
-    def fit_release(self, release: Any, target: Any, features: Sequence[Any] | None = None) -> Self:
+    def fit_release(self, release: Any, target: Any = None, features: Any = None) -> Self:
         """Fit to a release; its law replaces the ``noise=`` parameter.
 
         Parameters
@@ -83,8 +87,8 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         release : Release
             From `privfit.release` or `load_release`.
         target : str or int
-            Column to model.
-        features : sequence of str or int, optional
+            Column to model; it must be given.
+        features : str, int or sequence of these, optional
             Columns to use; all others if left out.
 
         Returns
@@ -94,10 +98,18 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError, TypeError
-            If `release` is not a release or does not have these columns, and as in `fit`.
+            If `release` is not a release or does not have these columns, `target` is missing, a feature is a
+            released label, the target is a label for a regression or a noised number for a classifier, and as
+            in `fit`.
         """
         self._check_parameters()
+        if target is None:
+            listed = [*getattr(release, "columns", ()), *getattr(release, "public", ())]
+            known = f", one of {listed[:12]}" if listed else ""
+            raise TypeError(f"{type(self).__name__}.fit_release needs target=, the column to model{known}.")
         frame, response, names, laws = read_release(release, target, features)
+        check_roles(target, names, laws, label=self._is_label)
+        self._target, self._range = target, declared_range(release, target)
         X, y = self._validate(frame, response)
         model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
         return self._fit(X, y, model, names)
@@ -229,6 +241,8 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             "bound": problem.bound_text,
         }
         self.diagnostics_ = found | self._extra_diagnostics(problem)
+        if noisy and (found.get("n_needed") or self.diagnostics_.get("bandwidth_too_wide")):
+            self.efficiency_ = unavailable(theta.size, risk.n, assumption)
 
     # what a subclass says ---------------------------------------------------------------------------
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from privfit.mechanisms import Categories, Law, Product
+from privfit.mechanisms import Box, Categories, Law, Product, RandomizedResponse
 
-__all__ = ["declared_labels", "read_release"]
+__all__ = ["check_roles", "declared_labels", "declared_range", "read_release"]
 
 
-def read_release(
-    release: Any, target: Any, features: Sequence[Any] | None
-) -> tuple[Any, Any, list[Any], dict[tuple[Any, ...], Law]]:
+def read_release(release: Any, target: Any, features: Any) -> tuple[Any, Any, list[Any], dict[tuple[Any, ...], Law]]:
     """Split a release into features, target, feature names and laws keyed by columns.
 
     Parameters
@@ -23,8 +21,8 @@ def read_release(
         With `frame`, `law`, `columns`, `public` and `domain`.
     target : str or int, or None
         Column to model; None for estimators without one.
-    features : sequence of str or int, optional
-        Columns to use; all but the target if left out.
+    features : str, int or sequence of these, optional
+        Columns to use, a single name meaning one column; all but the target if left out.
 
     Returns
     -------
@@ -33,7 +31,7 @@ def read_release(
     Raises
     ------
     TypeError
-        If `release` is not a release.
+        If `release` is not a release, or `features` no sequence of columns.
     ValueError
         If a column is not in it.
 
@@ -52,7 +50,7 @@ def read_release(
         )
     frame = release.frame
     names = list(getattr(release, "names", ())) or [*release.columns, *release.public]
-    chosen = [name for name in names if name != target] if features is None else list(features)
+    chosen = [name for name in names if name != target] if features is None else _listed(features)
     for role, wanted in (("features", chosen), ("target", [] if target is None else [target])):
         for name in wanted:
             if name not in names:
@@ -88,6 +86,74 @@ def declared_labels(release: Any) -> dict[Any, tuple[Any, ...]]:
         if isinstance(part, Categories)
         for name, labels in zip(part.columns, part.labels, strict=True)
     }
+
+
+def declared_range(release: Any, column: Any) -> float | None:
+    """Return the length of a column's declared interval, None if none is declared.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from privfit.mechanisms import Box
+    >>> declared_range(SimpleNamespace(domain=Box({"a": (17, 90)})), "a")
+    73.0
+    """
+    domain = getattr(release, "domain", None)
+    for part in domain if isinstance(domain, (tuple, list)) else (domain,):
+        if isinstance(part, Box) and column in part.columns:
+            return float(part.ranges[list(part.columns).index(column)])
+    return None
+
+
+def check_roles(target: Any, names: Sequence[Any], laws: Mapping[tuple[Any, ...], Law], *, label: bool) -> None:
+    """Refuse columns whose law does not fit their part in a regression: labels and numbers exchanged.
+
+    Parameters
+    ----------
+    target : str or int
+    names : sequence
+        Features.
+    laws : mapping
+        As from `read_release`.
+    label : bool
+        Whether the estimator models a label.
+
+    Raises
+    ------
+    ValueError
+        If the target is of the other kind, or a feature is a released label.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Laplace
+    >>> check_roles("b", ["a"], {("a", "b"): Laplace(1.0)}, label=False)
+    """
+    labels = {name for key, law in laws.items() if isinstance(law, RandomizedResponse) for name in key}
+    noised = {name for key in laws for name in key} - labels
+    if label and target in noised:
+        raise ValueError(
+            f"target: {target!r} is a numeric column released with noise, not a label. "
+            "Use LinearRegression or QuantileRegression."
+        )
+    if not label and target in labels:
+        raise ValueError(f"target: column {target!r} is a released label, not a number. Use LogisticRegression.")
+    for name in names:
+        if name in labels:
+            rest = [other for other in names if other not in labels]
+            listed = ", ".join([*map(repr, rest[:8]), *(["..."] if len(rest) > 8 else [])])
+            advice = f"pass features=[{listed}] without it" if rest else "name a numeric column"
+            raise ValueError(f"features: column {name!r} is a released label, not a number; {advice}.")
+
+
+def _listed(features: Any) -> list[Any]:
+    if isinstance(features, (str, int, np.integer)) and not isinstance(features, bool):
+        return [features]
+    if isinstance(features, (bool, bytes)) or not isinstance(features, Iterable):
+        raise TypeError(
+            f"features must be a list of columns of the release, got {type(features).__name__}. "
+            "Pass their names, or leave it out for all."
+        )
+    return list(features)
 
 
 def _take(frame: Any, names: list[Any], wanted: Any) -> Any:

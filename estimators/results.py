@@ -141,13 +141,15 @@ class ResultsMixin:
     def _notes(self) -> list[str]:
         found = self.diagnostics_
         notes = ["Standard errors: sandwich, from the release alone."]
-        if self.noise_.noisy:
+        if self.noise_.noisy and np.isfinite(self.efficiency_.overall):
             notes.append(f"Raw-data scores: {self.efficiency_.assumption}.")
         if found.get("bandwidth") is not None:
             notes.append(
                 f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the "
                 "target is the quantile smoothed on that scale. Compare with raw data at the same bandwidth."
             )
+        if found.get("bandwidth_too_wide"):
+            notes.append("The bandwidth exceeds half the response's range: this is no longer about that quantile.")
         if found.get("stabilised"):
             notes.append(
                 "Stabilised by a ridge scaled to the noise: estimates shrink, intervals are conditional on it."
@@ -155,7 +157,7 @@ class ResultsMixin:
         elif found.get("penalised"):
             notes.append("Penalised fit: intervals are conditional on the penalty.")
         if found.get("n_needed"):
-            text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
+            text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False), self._n_records)
             notes.append(f"TOO FEW RECORDS for this noise, which needs {text}.")
         if getattr(self, "correction", "") == "naive" and self.noise_.noisy:
             notes.append("Naive fit: the noise is ignored, so estimates are biased and intervals do not cover.")

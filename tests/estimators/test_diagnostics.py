@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from simulations import laplace_noise, logistic_data, zil_noise
 
-from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression, SmallSampleWarning
+from privfit.estimators import LinearRegression, LogisticRegression, Quantile, QuantileRegression, SmallSampleWarning
 from privfit.estimators.diagnostics import needed_text
-from privfit.mechanisms import SymmetricLaplace, ZeroInflatedLaplace
+from privfit.mechanisms import Box, SymmetricLaplace, ZeroInflatedLaplace
 
 THETA = np.array([1.0, -0.7, 0.5])
 
@@ -32,7 +32,7 @@ def logistic_needs(n, scale, seeds):
         model, texts = fit_quietly(LogisticRegression(noise=law), x + laplace_noise(rng, n, 3, scale, 2), y)
         if texts:
             found = model.diagnostics_
-            text = needed_text(found["n_needed"], found["n_needed_is_bound"])
+            text = needed_text(found["n_needed"], found["n_needed_is_bound"], n)
             assert text in texts[0]
             assert text in model.summary()
             said.append(found["n_needed"])
@@ -83,8 +83,9 @@ def test_hopeless_noise_says_more_than():
         law = ZeroInflatedLaplace(20.0, 0.1)
         for model in (LinearRegression(noise=law), QuantileRegression(noise=law)):
             fitted, texts = fit_quietly(model, released, x[:, 0])
-            assert len(texts) == 1
-            assert "more than n = 4,500." in texts[0]
+            about_n = [text for text in texts if "too few" in text]  # a quantile may also lose its meaning
+            assert len(about_n) == 1
+            assert "more than n = 4,500." in about_n[0]
             assert fitted.diagnostics_["n_needed_is_bound"]
 
 
@@ -99,6 +100,66 @@ def test_the_number_does_not_depend_on_the_corrected_fit():
         assert texts
         answers.append(model.diagnostics_["n_needed"])
     assert len(set(answers)) == 1
+
+
+def test_roughly_is_said_of_no_limit():
+    """Errors of 0.35, 0.8 and 2 at n = 1000: 9 n e^2 = 1102 (below 3 n), 5760, and not told from zero."""
+    from privfit.estimators.diagnostics import _rounded_need
+
+    texts = [needed_text(*_rounded_need(1000, error), 1000) for error in (0.35, 0.8, 2.0)]
+    assert texts[0] == "at least several times as many, say n = 3,000"
+    assert texts[1] == "roughly n = 5,800"
+    assert texts[2] == "more than n = 9,000"
+
+
+def test_an_untrusted_standard_error_has_no_efficiency():
+    """The curvature is known too badly: finite standard errors, but nothing about raw records."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(106, 1))
+    released = x + laplace_noise(rng, 106, 1, np.sqrt(3.0))
+    model, texts = fit_quietly(LinearRegression(noise=SymmetricLaplace(np.sqrt(3.0))), released, x[:, 0])
+    assert "Standard errors are not to be trusted" in texts[0]
+    assert "not available" in str(model.efficiency_)
+    assert np.isinf(model.efficiency_.overall)
+    assert "worth" not in model.summary()
+    assert "Raw-data" not in model.summary()
+
+
+@pytest.mark.parametrize("scale", [0.1, 8.0])
+def test_a_bandwidth_of_half_the_range_is_no_quantile(scale):
+    """Response in [0, 1]: noise of 0.1 keeps the bandwidth below half of it, noise of 8 does not."""
+    rng = np.random.default_rng(1)
+    y = rng.uniform(size=(3000, 1))
+    out = SymmetricLaplace(scale, 2).release(y, domain=Box({0: (0, 1)}), rng=1)
+    for fit in (Quantile(0.3), QuantileRegression(0.3)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if isinstance(fit, Quantile):
+                found = fit.fit_release(out).diagnostics_["columns"][0]
+            else:
+                both = SymmetricLaplace(scale, 2).release(
+                    np.c_[y, rng.normal(size=3000)],
+                    domain=Box({0: (0, 1), 1: (-9, 9)}),
+                    rng=1,
+                )
+                found = fit.fit_release(both, target=0).diagnostics_
+        said = [str(w.message) for w in caught if "no longer about the quantile 0.3" in str(w.message)]
+        assert found["bandwidth_too_wide"] == (found["bandwidth"] > 0.5) == (scale > 1)
+        assert len(said) == (scale > 1)
+        assert ("declared range" in "".join(said)) == (scale > 1)
+        assert ("worth" in str(fit.efficiency_)) == (scale < 1)
+
+
+def test_a_given_bandwidth_is_held_against_the_observed_range():
+    x = np.linspace(0, 1, 200)[:, None]
+    y = x[:, 0] + np.cos(40 * x[:, 0])
+    with pytest.warns(SmallSampleWarning, match="observed range"):
+        model = QuantileRegression(bandwidth=0.51 * np.ptp(y)).fit(x, y)
+    assert "no longer about that quantile" in model.summary()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        QuantileRegression(bandwidth=0.49 * np.ptp(y)).fit(x, y)
+        QuantileRegression().fit(x, y)
 
 
 def test_no_warning_no_number():

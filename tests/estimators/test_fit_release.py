@@ -1,5 +1,7 @@
 """Fits straight from a release: laws reach the right columns, whatever the table's kind and order."""
 
+import ast
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -102,8 +104,67 @@ def test_bad_requests(joint):
             LinearRegression().fit_release(joint, **options)
     with pytest.raises(TypeError, match="release must be a Release"):
         LinearRegression().fit_release(TABLE, "pay")
-    with pytest.raises(ValueError, match="must hold numbers, got text"):
+    with pytest.raises(ValueError, match=r"target: column 'rich' is a released label.* Use LogisticRegression"):
         LinearRegression().fit_release(joint, "rich", ["age"])
+
+
+@pytest.mark.parametrize("model", [LinearRegression, QuantileRegression])
+def test_a_label_among_the_features_is_named_with_the_way_out(joint, model):
+    with pytest.raises(ValueError, match="features: column 'rich' is a released label, not a number") as caught:
+        model().fit_release(joint, target="pay")
+    assert "Encode" not in str(caught.value)
+    advice = str(caught.value).split("features=")[1].split("]")[0] + "]"
+    assert np.isfinite(model().fit_release(joint, target="pay", features=ast.literal_eval(advice)).coef_).all()
+    with pytest.raises(ValueError, match="name a numeric column"):
+        model().fit_release(joint, target="pay", features="rich")
+
+
+def test_a_noised_number_is_no_label(joint):
+    message = "'pay' is a numeric column released with noise, not a label. Use LinearRegression or Quantile"
+    with pytest.raises(ValueError, match=message):
+        LogisticRegression().fit_release(joint, target="pay", features=["age"])
+    with pytest.raises(TypeError, match="use LinearRegression or QuantileRegression"):
+        LogisticRegression(noise={"y": pm.Laplace(0.5)}).fit(AGE[:, None], PAY)
+
+
+def test_one_name_is_one_column(joint):
+    one = LinearRegression().fit_release(joint, target="pay", features="age")
+    listed = LinearRegression().fit_release(joint, target="pay", features=["age"])
+    assert list(one.feature_names_in_) == ["age"]
+    assert_allclose(one.params_, listed.params_)
+    assert Mean().fit_release(joint, "age").mean_.shape == (1,)
+    assert Quantile().fit_release(joint, "age").quantile_.shape == (1,)
+    with pytest.raises(ValueError, match="features must name columns of the release, got 'a'"):
+        LinearRegression().fit_release(joint, target="pay", features="a")
+    for bad in (1.5, True):
+        with pytest.raises(TypeError, match="features must be a list of columns"):
+            LinearRegression().fit_release(joint, target="pay", features=bad)
+
+
+@pytest.mark.parametrize("model", [LinearRegression, LogisticRegression, QuantileRegression])
+def test_the_target_must_be_given(joint, model):
+    with pytest.raises(TypeError, match=rf"{model.__name__}.fit_release needs target=.*'pay'"):
+        model().fit_release(joint)
+
+
+def test_the_summary_says_which_label_is_modelled(joint):
+    model = LogisticRegression().fit_release(joint, target="rich", features=["age", "site"])
+    lines = model.summary().splitlines()
+    assert "Modelled:         P(rich = yes)" in lines
+    assert model.coef_[0][0] > 0  # the rich are older: it is indeed the probability of "yes"
+    older, younger = model.predict_proba(pd.DataFrame({"age": [60.0, 20.0], "site": [1.0, 1.0]}))[:, 1]
+    assert older > younger
+    model.fit(np.c_[AGE, SITE], RICH)
+    assert "P(y = yes)" in model.summary()
+    model.fit(np.c_[AGE, SITE], pd.Series(RICH == "yes", name="wealthy"))
+    assert "P(wealthy = True)" in model.summary()
+    out = pm.release(
+        np.c_[AGE, SITE],
+        pm.Product({0: pm.Laplace(1.0), 1: pm.RandomizedResponse(2.0)}),
+        domain=(pm.Box({0: (20, 70)}), pm.Categories({1: [0, 1]})),
+        rng=1,
+    )
+    assert "P(column 1 = 1" in LogisticRegression().fit_release(out, target=1).summary()
 
 
 def test_an_arrow_release_needs_neither_pandas_nor_polars():

@@ -15,7 +15,7 @@ from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
-from privfit.estimators.released import declared_range, read_release
+from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.solver import Solution
 
@@ -114,6 +114,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         X, _, names, laws = read_release(release, None, features)
+        check_roles(None, names, laws, label=False)
         X = read_columns(self, X)
         ranges = [declared_range(release, name) for name in names]
         return self._fit(X, resolve_noise(laws, names, None, strict=False), names, ranges)

@@ -110,7 +110,7 @@ def check_roles(target: Any, names: Sequence[Any], laws: Mapping[tuple[Any, ...]
 
     Parameters
     ----------
-    target : str or int
+    target : str, int or None
     names : sequence
         Features.
     laws : mapping

@@ -117,6 +117,8 @@ def test_a_label_among_the_features_is_named_with_the_way_out(joint, model):
     assert np.isfinite(model().fit_release(joint, target="pay", features=ast.literal_eval(advice)).coef_).all()
     with pytest.raises(ValueError, match="name a numeric column"):
         model().fit_release(joint, target="pay", features="rich")
+    with pytest.raises(ValueError, match="features: column 'rich' is a released label"):
+        Quantile().fit_release(joint)
 
 
 def test_a_noised_number_is_no_label(joint):

@@ -32,6 +32,15 @@ def ticks_inside(ax, axis):
     return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
 
 
+def no_interval(label):
+    nothing = np.full(2, np.inf)
+    return plot_coefficients(
+        {"a model": {label: Intervals([1.0, 2.0], -nothing, nothing)}},
+        {"a model": ["age", "education_num"]},
+        {"a model": "estimate, in the units of the columns"},
+    )
+
+
 def figures():
     curves = {"record": symmetric_laplace(3, 1.0, 2), "attribute": laplace(1.0)}
     names = {"model": ["age", "education_num"]}
@@ -47,9 +56,12 @@ def figures():
         "standard error (log-odds)",
         "cost",
     )
+    yield no_interval("exact, 95% intervals")
+    long = {f"a fit with quite a long name, number {j}": fit for j, fit in enumerate(FITS.values())}
+    yield plot_coefficients({"model": long}, names, {"model": "unit"})
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(6))
 def test_no_text_overlaps_or_leaves_the_figure(number):
     figure = list(figures())[number]
     boxes = rendered_texts(figure)
@@ -62,7 +74,7 @@ def test_no_text_overlaps_or_leaves_the_figure(number):
             assert apart, (name, other)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(6))
 def test_axes_are_labelled(number):
     for ax in list(figures())[number].axes:
         assert ax.get_xlabel()
@@ -114,6 +126,29 @@ def test_coefficients_show_open_marks_where_there_is_no_interval():
     open_marks = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     assert [list(line.get_xdata()) for line in open_marks] == [[-1.5]]
     assert ax.get_xlim()[0] < -2.2 and ax.get_xlim()[1] > 2.1
+
+
+def test_legend_names_only_what_is_drawn():
+    (legend,) = no_interval("exact, 95% intervals").legends
+    assert [t.get_text() for t in legend.get_texts()] == ["exact, 95% intervals: no interval"]
+    # a mark of the second panel alone has its entry too
+    other = Intervals([1.0], [-np.inf], [np.inf])
+    panels = {"m": {"raw": Intervals([1.0], [0.5], [1.5])}, "n": {"raw": other}}
+    (legend,) = plot_coefficients(panels, {"m": ["a"], "n": ["a"]}, {"m": "u", "n": "u"}).legends
+    assert [t.get_text() for t in legend.get_texts()] == ["raw", "raw: no interval"]
+
+
+def test_bars_are_drawn_over_small_marks():
+    ax = plot_coefficients({"m": FITS}, {"m": ["a", "b"]}, {"m": "unit"}).axes[0]
+    for mark, caps, bars in (c.lines for c in ax.containers):
+        assert min(artist.get_zorder() for artist in (*caps, *bars)) > mark.get_zorder()
+        # the caps stand out above and below the mark
+        assert 1.5 * mark.get_markersize() < 2 * 5 and {cap.get_markersize() for cap in caps} == {10}
+
+
+def test_bent_lines_are_explained_where_they_are_drawn():
+    texts = [[t.get_text() for t in plot_curves({"G": gaussian(1.0)}, e).texts] for e in ([1.0], [])]
+    assert any("straight line" in t for t in texts[0]) and not any("straight line" in t for t in texts[1])
 
 
 def test_cost_marks_small_samples_and_joins_only_the_others():

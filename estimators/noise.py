@@ -108,7 +108,7 @@ def resolve_noise(
         if seen.intersection(used) or len(set(used)) < len(used):
             raise ValueError(f"noise must name each column once, got {key!r} again. Join the laws in one part.")
         seen.update(used)
-        laws.append((", ".join(map(str, names)), repr(law)))
+        laws.append((", ".join(map(str, names)), str(law)))
         if dim in used and (label or isinstance(law, RandomizedResponse)):
             keep = _label_part(law, used, label)
         else:

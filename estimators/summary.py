@@ -60,7 +60,7 @@ def summary_text(title: str, facts: Sequence[tuple[str, str]], table: Sequence[s
     """
     rule = "=" * max(_WIDTH, *(len(line) for line in table))
     lines = [title.center(len(rule)).rstrip(), rule]
-    lines += [f"{name + ':':<18}{text}" for name, text in facts]
+    lines += [f"{f'{name}:' if name else '':<18}{text}" for name, text in facts]
     lines += [rule, table[0], "-" * len(rule), *table[1:], rule]
     lines += [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
     return "\n".join(lines)

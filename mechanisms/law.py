@@ -43,6 +43,12 @@ def check_protect(protect: str) -> str:
     return choice
 
 
+def _brief(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(_brief(v) for v in value)})"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
 class Law(ABC):
     """A noise law: immutable, comparable, picklable, and without a trace of any data set.
 
@@ -57,6 +63,11 @@ class Law(ABC):
         super().__init_subclass__(**keywords)
         if "mechanism" in cls.__dict__:
             REGISTRY[cls.mechanism] = cls
+
+    def __str__(self) -> str:
+        """The law for people: numbers to six digits (`repr` gives them in full)."""
+        shown = ", ".join(f"{field.name}={_brief(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({shown})"
 
     @abstractmethod
     def scales(self, dim: int) -> Floats:

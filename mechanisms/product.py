@@ -68,6 +68,10 @@ class Product(Law):
         inner = ", ".join(f"{cols[0] if len(cols) == 1 else cols!r}: {law!r}" for cols, law in self.items)
         return f"Product({{{inner}}})"
 
+    def __str__(self) -> str:
+        inner = ", ".join(f"{cols[0] if len(cols) == 1 else cols!r}: {law}" for cols, law in self.items)
+        return f"Product({{{inner}}})"
+
     @property
     def parts(self) -> dict[tuple[Column, ...], Law]:
         """The laws by their tuples of columns (a fresh dictionary)."""

@@ -47,7 +47,7 @@ def report(release: Release) -> str:
         If at least one row is expected to be released exactly.
     """
     lines = [
-        f"{release.n_rows} rows released once under {release.law!r}",
+        f"{release.n_rows} rows released once under {release.law}",
         f"columns with noise: {', '.join(map(str, release.columns))}",
         "",
         str(release.guarantee()),

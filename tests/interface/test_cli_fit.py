@@ -45,7 +45,7 @@ def test_fit_numbers_are_those_of_the_estimator(privfit, released):
         (["--target", "hours", "--features", "hours"], "must not contain the target"),
         (["--target", "hours", "--features", "age", "--correction", "magic"], "correction must be one of"),
         (["--target", "hours", "--features", "age", "--correction", "dr"], "ZeroInflatedLaplace"),
-        (["--target", "hours", "--features", "income"], "must hold numbers"),
+        (["--target", "hours", "--features", "income"], "is a released label, not a number"),
         (
             ["--model", "quantile", "--target", "hours", "--features", "age", "--quantile", "1"],
             "quantile must be",

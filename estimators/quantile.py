@@ -2,6 +2,7 @@ r"""Quantiles of released columns: quantile regression on a constant, one column
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from privfit.estimators.checks import read_columns
 from privfit.estimators.efficiency import compare, unavailable, unchanged
+from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
@@ -144,6 +146,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             fits.append(fit)
         self.quantile_ = self.params_ = np.array([fit.params_[0] for fit in fits])
         own_variance = np.array([fit.cov_params_[0, 0] for fit in fits])
+        own_variance[self._drowned(X, fits)] = np.inf
         self.cov_params_ = np.diag(own_variance)
         good = np.isfinite(own_variance)
         if n > 1:
@@ -162,3 +165,34 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if worst["n_needed"]:
             self.diagnostics_ |= {key: worst[key] for key in ("n_needed", "n_needed_is_bound")}
         return self
+
+    def _drowned(self, X: Floats, fits: Sequence[Any]) -> list[int]:
+        """Columns whose released variance is not above that of their noise; warns of them and of wide smoothing.
+
+        A bandwidth beyond half the standard deviation of the data leaves a bias that the interval does not
+        contain: in simulations (normal data, upper quartile, n = 1,000, Laplace noise of scale 1) 95 % intervals
+        covered 85 %.
+        """
+        drowned = []
+        for j, fit in enumerate(fits):
+            noise = sum(float(part.variances.sum()) for part in fit.noise_.parts)
+            if not noise:
+                continue
+            raw = float(X[:, j].var()) - noise
+            if raw <= 0:
+                drowned.append(j)
+                warnings.warn(
+                    f"column {self._names[j]!r} varies less than its noise alone would: the noise law or its units "
+                    "are wrong, or the sample is too small. No standard error is given.",
+                    SmallSampleWarning,
+                    stacklevel=4,
+                )
+            elif fit.diagnostics_.get("bandwidth", 0.0) > 0.5 * raw**0.5:
+                warnings.warn(
+                    f"column {self._names[j]!r}: the bandwidth {fit.diagnostics_['bandwidth']:.3g} exceeds half the "
+                    "standard deviation of the data: the estimate is biased towards the smoothed quantile by an amount "
+                    "its interval does not contain. Use more records or less noise.",
+                    SmallSampleWarning,
+                    stacklevel=4,
+                )
+        return drowned

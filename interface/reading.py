@@ -79,7 +79,11 @@ def read_private_table(
 def _check_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
     missing = [repr(name) for name in wanted if name not in names]
     if missing:
-        raise ValueError(f"{path.name} has no column {', '.join(missing)}; its columns are {list(names)}.")
+        # without a header line the names found would be the first person's cells: they are not repeated
+        raise ValueError(
+            f"{path.name} has no column {', '.join(missing)} among its {len(names)}; compare the names with its "
+            "header line, and make sure that it has one."
+        )
     repeated = sorted({name for name in wanted if list(names).count(name) > 1})
     if repeated:
         raise ValueError(f"{path.name} has more than one column {', '.join(repeated)}; rename them.")

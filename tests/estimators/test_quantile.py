@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 from simulations import zil_noise
 
-from privfit.estimators import Quantile
-from privfit.mechanisms import ZeroInflatedLaplace
+from privfit.estimators import Quantile, SmallSampleWarning
+from privfit.mechanisms import Laplace, ZeroInflatedLaplace
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 101, 1000])
@@ -60,3 +60,14 @@ def test_coverage():
         low, high = Quantile(0.5, noise=ZeroInflatedLaplace(1.0, 0.2)).fit(x).conf_int()[0]
         hits.append(low < 0 < high)
     assert 0.92 < np.mean(hits) < 0.98
+
+
+def test_noise_that_drowns_a_column_is_said():
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(300, 1))
+    with pytest.warns(SmallSampleWarning, match="varies less than its noise"):
+        fit = Quantile(noise=Laplace(10.0)).fit(values)
+    assert np.isinf(fit.bse_).all()
+    noised = values + rng.laplace(size=values.shape)
+    with pytest.warns(SmallSampleWarning, match="exceeds half the standard deviation"):
+        Quantile(0.75, noise=Laplace(1.0)).fit(noised)

@@ -108,7 +108,7 @@ def test_release_does_not_overwrite(privfit, table, tmp_path):
     "options, words",
     [
         ([*BUDGET], "name at least one column"),
-        ([*BUDGET, "--column", "wage:0:1"], "no column 'wage'; its columns are"),
+        ([*BUDGET, "--column", "wage:0:1"], "no column 'wage' among its"),
         ([*BUDGET, *COLUMNS, "--label", "income:low"], "--label must be NAME:LABEL"),
         (
             [*BUDGET, *COLUMNS, "--label", "income:low,high", "--label-epsilon", "6"],

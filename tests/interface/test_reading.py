@@ -89,7 +89,8 @@ def test_labels_of_parquet_take_the_type_of_the_column(tmp_path, values, declare
         (b"age,income\n\xff\xfeSECRET,low\n", "UTF-8"),
         (b"\xff\xfe", "UTF-8"),
         ("", "no column 'age'"),
-        ("wage,income\n1,low\n", "no column 'age'; its columns are"),
+        ("wage,income\n1,low\n", "no column 'age' among its"),
+        ("20777,3,SECRET\n30,4,low\n", "make sure that it has one"),
         ("age,age,income\n1,2,low\n", "more than one column age"),
     ],
 )

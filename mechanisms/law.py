@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -66,7 +66,9 @@ class Law(ABC):
 
     def __str__(self) -> str:
         """The law for people: numbers to six digits (`repr` gives them in full)."""
-        shown = ", ".join(f"{field.name}={_brief(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
+        if not is_dataclass(self):
+            return repr(self)
+        shown = ", ".join(f"{field.name}={_brief(getattr(self, field.name))}" for field in fields(self))
         return f"{type(self).__name__}({shown})"
 
     @abstractmethod

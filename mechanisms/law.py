@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -66,9 +66,8 @@ class Law(ABC):
 
     def __str__(self) -> str:
         """The law for people: numbers to six digits (`repr` gives them in full)."""
-        if not is_dataclass(self):
-            return repr(self)
-        shown = ", ".join(f"{field.name}={_brief(getattr(self, field.name))}" for field in fields(self))
+        names = getattr(self, "__dataclass_fields__", {})
+        shown = ", ".join(f"{name}={_brief(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({shown})"
 
     @abstractmethod

@@ -33,7 +33,7 @@ packages: $(VENV)/installed-test
 	$(BIN)/python tests/packages.py
 
 benchmarks: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict -e '.[bench]'
 	$(BIN)/python benchmarks/run.py
 
 $(VENV)/bin/python:

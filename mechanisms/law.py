@@ -66,7 +66,8 @@ class Law(ABC):
 
     def __str__(self) -> str:
         """The law for people: numbers to six digits (`repr` gives them in full)."""
-        names = getattr(self, "__dataclass_fields__", {})
+        plain = not hasattr(self, "__dataclass_fields__")
+        names = [] if plain else [field.name for field in fields(self)]  # type: ignore[arg-type]
         shown = ", ".join(f"{name}={_brief(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({shown})"
 

@@ -4,6 +4,7 @@ import numpy as np
 
 import privfit.accounting as pa
 from privfit.accounting.composition import ComposedCurve
+from privfit.accounting.symmetrized import symmetrized
 
 CURVES = {
     "gaussian": pa.gaussian(1.2),
@@ -24,6 +25,7 @@ CURVES = {
     "zero inflated": pa.zil(3, 1.0, 0.05),
     "slack": pa.shifted(pa.gaussian(1.0), 1e-6),
     "worst of two": pa.minimum(pa.gaussian(1.0), pa.laplace(1.2)),
+    "symmetrised": symmetrized(pa.from_points([0.1, 0.4], [0.6, 0.2])),
     "composed": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
 }
 

@@ -18,23 +18,24 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from functools import cache, cached_property
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfit.accounting.operations import Operations
 from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.validation import check_array, check_choice, check_number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Bound", "Precision", "TradeOffCurve"]
 
 Floats = NDArray[np.float64]
 Bound = Literal["upper", "lower", "estimate"]
-FORMAT_VERSION = 1
+BOUNDS = ("upper", "lower", "estimate")
+SIGN = {"upper": 1.0, "lower": -1.0, "estimate": 0.0}
+# delta from above is the trade-off curve from below
+MIRROR: dict[Bound, Bound] = {"upper": "lower", "lower": "upper", "estimate": "estimate"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Precision:
 
 
 @dataclass(frozen=True)
-class TradeOffCurve(ABC):
+class TradeOffCurve(Operations, ABC):
     """A trade-off function f, stored as a family with parameters and evaluated exactly.
 
     Curves are immutable. Methods take scalars or arrays and return a float or an array of the same shape.
@@ -113,16 +114,19 @@ class TradeOffCurve(ABC):
     # --- what every curve offers ----------------------------------------------------------------------
 
     @overload
-    def error_rates(self, log_ratio: float) -> tuple[float, float]: ...
+    def error_rates(self, log_ratio: float, bound: Bound = "lower") -> tuple[float, float]: ...
     @overload
-    def error_rates(self, log_ratio: ArrayLike) -> tuple[Any, Any]: ...
-    def error_rates(self, log_ratio: Any) -> tuple[Any, Any]:
+    def error_rates(self, log_ratio: ArrayLike, bound: Bound = "lower") -> tuple[Any, Any]: ...
+    def error_rates(self, log_ratio: Any, bound: Bound = "lower") -> tuple[Any, Any]:
         """Type I and type II error of the test that rejects P when the privacy loss exceeds `log_ratio`.
 
         Parameters
         ----------
         log_ratio : float or array
             Threshold t of ``L = log(dQ/dP)``, in nats; infinite values are allowed.
+        bound : {"lower", "upper", "estimate"}
+            Which curve the point (alpha, beta) lies on, where a curve is known only between two bounds;
+            "lower" never overstates privacy. Each rate is within `precision`.
 
         Returns
         -------
@@ -136,8 +140,9 @@ class TradeOffCurve(ABC):
         >>> round(alpha, 6), round(beta, 6)
         (0.308538, 0.308538)
         """
+        check_choice("bound", bound, BOUNDS)
         t = check_array("log_ratio", log_ratio)
-        alpha, beta = self._error_rates(t)
+        alpha, beta = self._on(bound)._error_rates(t)
         return _like(log_ratio, alpha), _like(log_ratio, beta)
 
     @overload
@@ -165,9 +170,10 @@ class TradeOffCurve(ABC):
         >>> round(pa.laplace(1.0).curve(0.1), 6)
         0.728172
         """
-        check_choice("bound", bound, ("upper", "lower", "estimate"))
+        check_choice("bound", bound, BOUNDS)
         a = check_array("alpha", alpha, 0.0, 1.0)
-        value = self._shift(self._curve(a), bound)
+        side = self._on(bound)
+        value = side._shift(side._curve(a), bound)
         return _like(alpha, np.clip(value, 0.0, 1.0 - a))
 
     @overload
@@ -233,21 +239,24 @@ class TradeOffCurve(ABC):
         >>> round(pa.gaussian(1.0).delta(0.0), 9)
         0.382924923
         """
-        check_choice("bound", bound, ("upper", "lower", "estimate"))
+        check_choice("bound", bound, BOUNDS)
         e = check_array("epsilon", epsilon)
-        return _like(epsilon, np.clip(self._shift(self._delta(e), bound), 0.0, 1.0))
+        side = self._on(MIRROR[bound])
+        return _like(epsilon, np.clip(side._shift(side._delta(e), bound), 0.0, 1.0))
 
     @overload
-    def log_delta(self, epsilon: float) -> float: ...
+    def log_delta(self, epsilon: float, bound: Bound = "upper") -> float: ...
     @overload
-    def log_delta(self, epsilon: ArrayLike) -> Any: ...
-    def log_delta(self, epsilon: Any) -> Any:
+    def log_delta(self, epsilon: ArrayLike, bound: Bound = "upper") -> Any: ...
+    def log_delta(self, epsilon: Any, bound: Bound = "upper") -> Any:
         """Natural logarithm of delta(epsilon), accurate where delta itself would underflow; -inf for zero.
 
         Parameters
         ----------
         epsilon : float or array
             Any real number, in nats.
+        bound : {"upper", "lower", "estimate"}
+            Side of the truth; "upper" never overstates privacy.
 
         Returns
         -------
@@ -259,7 +268,9 @@ class TradeOffCurve(ABC):
         >>> round(pa.gaussian(1.0).log_delta(60.0), 4)
         -1779.2334
         """
-        return _like(epsilon, self._log_delta(check_array("epsilon", epsilon)))
+        check_choice("bound", bound, BOUNDS)
+        side = self._on(MIRROR[bound])
+        return _like(epsilon, side._log_shift(side._log_delta(check_array("epsilon", epsilon)), bound))
 
     @overload
     def epsilon(self, delta: float, bound: Bound = "upper") -> float: ...
@@ -286,18 +297,13 @@ class TradeOffCurve(ABC):
         >>> round(pa.gaussian(1.0).epsilon(1e-5), 6)
         4.377178
         """
-        check_choice("bound", bound, ("upper", "lower", "estimate"))
+        check_choice("bound", bound, BOUNDS)
         d = check_array("delta", delta, 0.0, 1.0)
-        return _like(delta, self._epsilon(d, bound))
+        return _like(delta, self._on(MIRROR[bound])._epsilon(d, bound))
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
         def excess(e: Floats, target: Floats) -> Floats:
-            if bound == "estimate" or self.precision.absolute == 0.0:
-                slack = math.log1p(self.precision.relative) * {"upper": 1, "lower": -1, "estimate": 0}[bound]
-                return self._log_delta(e) + slack - target
-            value = np.clip(self._shift(self._delta(e), bound), 0.0, 1.0)
-            with np.errstate(divide="ignore"):
-                return np.log(value) - target
+            return self._log_shift(self._log_delta(e), bound) - target
 
         result = np.empty_like(delta)
         certain = self.infinite_mass
@@ -342,242 +348,60 @@ class TradeOffCurve(ABC):
         """Total variation distance delta(0): the largest advantage of any membership test, safe side."""
         return self.delta(0.0)
 
-    def _comparison_grid(self) -> Floats:
-        """Thresholds at which two curves are compared: dense where the profile moves, out to its far tail."""
-        top = min(float(self._epsilon(np.asarray(1e-120), "estimate")), 1e6)
-        top = max(top if math.isfinite(top) else 1e6, 1e-6)
-        return np.unique(np.concatenate([np.linspace(0, top, 600), np.geomspace(top * 1e-6, top, 600)]))
-
-    def dominates(self, other: TradeOffCurve, tolerance: float = 1e-9) -> bool:
-        """Whether this curve lies above `other` everywhere, so that it is at least as private.
-
-        Two curves are compared through their profiles: f1 >= f2 everywhere if and only if delta1 <= delta2
-        everywhere. Both directions of an asymmetric pair are compared.
-
-        Parameters
-        ----------
-        other : TradeOffCurve
-        tolerance : float
-            Relative difference of delta that still counts as equal.
-
-        Returns
-        -------
-        bool
-
-        Examples
-        --------
-        >>> import privfit.accounting as pa
-        >>> pa.gaussian(0.5).dominates(pa.gaussian(1.0))
-        True
-        >>> pa.laplace(1.0).dominates(pa.gaussian(1.0)), pa.gaussian(1.0).dominates(pa.laplace(1.0))
-        (False, False)
-        """
-        if not isinstance(other, TradeOffCurve):
-            raise TypeError(f"other must be a TradeOffCurve, got {type(other).__name__}.")
-        grid = np.union1d(self._comparison_grid(), other._comparison_grid())
-        pairs = [(self, other), (self.reversed(), other.reversed())]
-        absolute = self.precision.absolute + other.precision.absolute
-        return all(bool(np.all(a._delta(grid) <= b._delta(grid) * (1 + tolerance) + absolute)) for a, b in pairs)
-
-    def gdp(self) -> float:
-        """Smallest mu for which the mechanism is mu-GDP, on the safe side; inf where there is none.
-
-        For every eps the Gaussian curve that meets ``delta(eps)`` is found; mu is the largest of them.
-
-        Returns
-        -------
-        float
-
-        Examples
-        --------
-        >>> import privfit.accounting as pa
-        >>> round(pa.gaussian(0.7).gdp(), 6)
-        0.7
-        >>> pa.zero_inflated(pa.gaussian(0.7), 0.01).gdp()
-        inf
-        """
-        from privfit.accounting.gaussian import tight_mu
-
-        return max(tight_mu(self), tight_mu(self.reversed()) if self.reversed() is not self else 0.0)
-
-    def compose(self, *others: TradeOffCurve) -> TradeOffCurve:
-        """Curve of this mechanism and the others run independently on the same record.
-
-        Exact for Gaussian curves and for any curve with discrete ones (randomised response); otherwise a
-        pessimistic discretisation of the privacy loss, which never overstates privacy.
-
-        Parameters
-        ----------
-        *others : TradeOffCurve
-
-        Returns
-        -------
-        TradeOffCurve
-
-        Examples
-        --------
-        >>> import privfit.accounting as pa
-        >>> pa.gaussian(0.3).compose(pa.gaussian(0.4))
-        GaussianCurve(mu=0.5)
-        """
-        from privfit.accounting.composition import compose
-
-        return compose(self, *others)
-
-    def self_compose(self, k: int) -> TradeOffCurve:
-        """Curve of `k` independent runs of this mechanism on the same record.
-
-        Parameters
-        ----------
-        k : int
-            Number of runs, at least 1.
-
-        Returns
-        -------
-        TradeOffCurve
-
-        Examples
-        --------
-        >>> import privfit.accounting as pa
-        >>> pa.gaussian(0.5).self_compose(4)
-        GaussianCurve(mu=1.0)
-        """
-        from privfit.accounting.composition import self_compose
-
-        return self_compose(self, k)
-
-    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
-        """Draw the trade-off curve, with the line of perfect privacy, and return the axes.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
-        **line
-            Passed to ``Axes.plot``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Examples
-        --------
-        >>> import matplotlib
-        >>> matplotlib.use("Agg")
-        >>> import privfit.accounting as pa
-        >>> pa.gaussian(1.0).plot().get_xlabel()
-        'type I error (false-positive rate)'
-        """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(4.5, 4.5))
-        alpha = np.concatenate([[0.0], np.geomspace(1e-6, 0.02, 60), np.linspace(0.021, 1.0, 300)])
-        ax.plot(alpha, self.curve(alpha), **({"label": str(self)} | line))
-        if not any(drawn.get_gid() == "perfect privacy" for drawn in ax.lines):
-            ax.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, linestyle=":", gid="perfect privacy")
-        ax.set(
-            xlim=(0, 1),
-            ylim=(0, 1),
-            aspect="equal",
-            xlabel="type I error (false-positive rate)",
-            ylabel="type II error (false-negative rate)",
-        )
-        return ax
-
     def __getstate__(self) -> dict[str, Any]:
         """The parameters alone: tables are rebuilt when they are needed."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
-    # --- serialisation --------------------------------------------------------------------------------
+    # --- sides ----------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data (JSON-ready) from which `from_dict` rebuilds the curve to the last bit.
+    def _on(self, side: Bound) -> TradeOffCurve:
+        """The curve whose hooks give the named side of this trade-off curve: itself, or built on that side.
 
-        Returns
-        -------
-        dict
-
-        Examples
-        --------
-        >>> import privfit.accounting as pa
-        >>> pa.gaussian(1.0).to_dict()
-        {'curve': 'GaussianCurve', 'version': 1, 'mu': 1.0}
+        A curve known only between two others overrides this; what is built from it follows by itself.
         """
-        fields = {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
-        return {"curve": type(self).__name__, "version": FORMAT_VERSION, **fields}
-
-    @staticmethod
-    def from_dict(data: dict[str, Any]) -> TradeOffCurve:
-        """Rebuild a curve from `to_dict`.
-
-        Parameters
-        ----------
-        data : dict
-
-        Returns
-        -------
-        TradeOffCurve
-
-        Raises
-        ------
-        ValueError
-            If the data do not describe a curve of a known family and version.
-
-        Examples
-        --------
-        >>> import privfit.accounting as pa
-        >>> pa.TradeOffCurve.from_dict(pa.laplace(0.3).to_dict())
-        LaplaceCurve(a=0.3)
-        """
-        if not isinstance(data, dict) or "curve" not in data:
-            raise ValueError("data must be a dictionary written by to_dict, with the key 'curve'.")
-        if data.get("version") != FORMAT_VERSION:
-            raise ValueError(
-                f"version must be {FORMAT_VERSION}, got {data.get('version')!r}; "
-                "read the curve with the privfit release that wrote it."
-            )
-        family = TradeOffCurve.registry.get(data["curve"])
-        if family is None:
-            raise ValueError(
-                f"curve must be one of {', '.join(sorted(TradeOffCurve.registry))}, got {data['curve']!r}."
-            )
-        names = {f.name for f in dataclasses.fields(family)}
-        given = {k: _decode(v) for k, v in data.items() if k not in ("curve", "version")}
-        if set(given) != names:
-            raise ValueError(f"{data['curve']} needs the keys {sorted(names)}, got {sorted(given)}.")
-        return family(**given)
-
-    # --- helpers --------------------------------------------------------------------------------------
+        names = _curve_fields(type(self))
+        if not names:
+            return self
+        sides = self.__dict__.setdefault("_sides", {})
+        if side not in sides:
+            new = {name: _on_side(getattr(self, name), side) for name in names}
+            same = all(new[name] is getattr(self, name) for name in names)
+            sides[side] = self if same else dataclasses.replace(self, **new)
+        return sides[side]
 
     def _shift(self, value: Any, bound: Bound) -> Any:
-        error = self.precision.relative * value + self.precision.absolute
-        return value + {"upper": 1.0, "lower": -1.0, "estimate": 0.0}[bound] * error
+        precision = self.precision
+        return value + SIGN[bound] * (precision.relative * value + precision.absolute)
+
+    def _log_shift(self, value: Floats, bound: Bound) -> Floats:
+        """The logarithm of `_shift`, also where the number itself underflows."""
+        precision = self.precision
+        moved = value + math.log1p(SIGN[bound] * precision.relative)
+        if precision.absolute == 0.0 or bound == "estimate":
+            return moved
+        gap = math.log(precision.absolute) - moved
+        if bound == "upper":
+            return np.logaddexp(moved, math.log(precision.absolute))
+        with np.errstate(divide="ignore"):
+            return np.where(gap < 0, moved + np.log1p(-np.exp(np.minimum(gap, 0.0))), -np.inf)
+
+
+@cache
+def _curve_fields(family: type[TradeOffCurve]) -> tuple[str, ...]:
+    """Names of the fields that hold curves."""
+    return tuple(f.name for f in dataclasses.fields(family) if "Curve" in str(f.type))
+
+
+def _on_side(value: Any, side: Bound) -> Any:
+    if isinstance(value, tuple):
+        new = tuple(_on_side(v, side) for v in value)
+        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+    return value._on(side)
 
 
 def _like(given: Any, values: Floats) -> Any:
     """A float for a scalar argument, an array otherwise."""
     return float(values) if np.ndim(given) == 0 else values
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, TradeOffCurve):
-        return value.to_dict()
-    if isinstance(value, tuple):
-        return [_encode(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return TradeOffCurve.from_dict(value)
-    if isinstance(value, list):
-        return tuple(_decode(v) for v in value)
-    if value in ("inf", "-inf"):
-        return float(value)
-    return value
 
 
 def check_scale(name: str, value: Any, hint: str = "") -> float:

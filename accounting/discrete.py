@@ -1,136 +1,37 @@
-"""Curves with finitely many values of the privacy loss: piecewise linear trade-off functions.
+"""Curves that are given by finitely many numbers: pmfs, loss distributions, points, guarantees.
 
-Outputs fall into cells i with ``P = p_i``, ``Q = q_i`` and loss ``t_i = log(q_i / p_i)``, sorted by t:
+Each becomes the atoms of a privacy loss (atoms.py has the formulas):
 
-    alpha(t) = sum_{t_i > t} p_i,      beta(t) = sum_{t_i <= t} q_i
-    delta(eps) = sum_{t_i > eps} q_i (1 - e^(eps - t_i))                         (no cancellation)
-
-Randomised response, the (eps, delta) curve, a polyline of points and the envelope of several guarantees are
-all of this kind. A polyline's segment with slope ``-e^t`` is the cell with loss t.
+    pmfs p, q on the same outcomes      loss log(q_i / p_i) with masses p_i and q_i
+    loss distribution under Q           p_i = q_i e^(-t_i); what is missing to 1 under P has loss -inf
+    polyline                            a segment (dx, dy) is the atom with loss log(dy / dx), p = dx, q = dy
+    guarantees (eps_i, delta_i)         upper envelope of the lines 1 - delta_i - e^eps_i alpha and their mirror images
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit.accounting.base import Precision, TradeOffCurve
+from privfit.accounting.atoms import DiscreteCurve, from_atoms
 from privfit.accounting.validation import check_array, check_integer, check_number
 
-__all__ = ["DiscreteCurve", "approximate_dp", "from_points", "from_profile", "randomized_response"]
+__all__ = [
+    "DiscreteCurve",
+    "approximate_dp",
+    "from_atoms",
+    "from_distributions",
+    "from_losses",
+    "from_points",
+    "from_profile",
+    "randomized_response",
+]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class DiscreteCurve(TradeOffCurve):
-    """A curve given by the atoms of its privacy loss.
-
-    Parameters
-    ----------
-    loss : tuple of float
-        Increasing values of the privacy loss; the first may be -inf, the last +inf.
-    p, q : tuple of float
-        Mass of every value under P and Q; each sums to one.
-    """
-
-    loss: tuple[float, ...]
-    p: tuple[float, ...]
-    q: tuple[float, ...]
-    precision = Precision(relative=1e-13, absolute=0.0)
-
-    def __post_init__(self) -> None:
-        loss, p, q = (np.atleast_1d(check_array(n, getattr(self, n))) for n in ("loss", "p", "q"))
-        check_array("p", p, 0.0, 1.0)
-        check_array("q", q, 0.0, 1.0)
-        if not (loss.ndim == 1 and loss.shape == p.shape == q.shape and loss.size):
-            raise ValueError("loss, p and q must be sequences of the same positive length.")
-        if np.any(np.diff(loss) <= 0):
-            raise ValueError("loss must be strictly increasing; merge equal values first.")
-        if abs(p.sum() - 1) > 1e-9 or abs(q.sum() - 1) > 1e-9:
-            raise ValueError("p and q must each sum to 1; rescale them.")
-        for name, value in (("loss", loss), ("p", p), ("q", q)):
-            object.__setattr__(self, name, tuple(value.tolist()))
-
-    def __repr__(self) -> str:
-        return f"DiscreteCurve({len(self.loss)} values of the privacy loss)"
-
-    @cached_property
-    def _tables(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Losses, survival of P, distribution of Q, delta and its slope weight at every loss value."""
-        t, p, q = (np.asarray(v) for v in (self.loss, self.p, self.q))
-        survival = np.concatenate([np.cumsum(p[::-1])[::-1], [0.0]])
-        distribution = np.concatenate([[0.0], np.cumsum(q)])
-        delta, weight = np.zeros(len(t) + 1), np.zeros(len(t) + 1)
-        for j in range(len(t) - 1, -1, -1):
-            # weight_j = sum_{i >= j} q_i e^(t_j - t_i): finite however large the losses are
-            if math.isinf(t[j]):
-                delta[j], weight[j] = (q[j], q[j]) if t[j] > 0 else (1.0, 0.0)
-                continue
-            above = j + 1 < len(t)
-            gap = t[j] - t[j + 1] if above and math.isfinite(t[j + 1]) else -math.inf
-            carried = weight[j + 1] if math.isfinite(gap) else 0.0
-            delta[j] = (delta[j + 1] if above else 0.0) - math.expm1(max(gap, -745.0)) * carried
-            weight[j] = q[j] + math.exp(max(gap, -745.0)) * carried
-        return t, survival, np.minimum(distribution, 1.0), delta, weight
-
-    @property
-    def max_loss(self) -> float:
-        """Largest finite value of the loss."""
-        finite = [v for v in self.loss if math.isfinite(v)]
-        return finite[-1] if finite else 0.0
-
-    @property
-    def infinite_mass(self) -> float:
-        """Mass of certain disclosure."""
-        return self.q[-1] if self.loss[-1] == math.inf else 0.0
-
-    def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
-        t, survival, distribution, _, _ = self._tables
-        above = np.searchsorted(t, log_ratio, side="right")
-        return np.minimum(survival[above], 1.0), distribution[above]
-
-    def _delta(self, epsilon: Floats) -> Floats:
-        t, _, _, delta, weight = self._tables
-        above = np.searchsorted(t, epsilon, side="right")
-        index = np.minimum(above, len(t) - 1)
-        gap = np.where(np.isfinite(t[index]), t[index], 0.0)
-        with np.errstate(invalid="ignore"):
-            step = -np.expm1(np.where(above < len(t), np.minimum(epsilon - gap, 0.0), 0.0)) * weight[index]
-        value = np.where(above < len(t), delta[index] + step, 0.0)
-        return np.where(np.isposinf(epsilon), self.infinite_mass, value)
-
-    def _curve(self, alpha: Floats) -> Floats:
-        _, survival, distribution, _, _ = self._tables
-        # where cells have no mass under P the curve falls vertically: keep the lowest point
-        keep = np.concatenate([np.diff(survival[::-1]) > 0, [True]])
-        x, y = survival[::-1][keep], distribution[::-1][keep]
-        return np.interp(alpha, x, y)
-
-    def reversed(self) -> DiscreteCurve:
-        """Curve of Q against P: losses change sign, P and Q change places."""
-        return DiscreteCurve(tuple(-v for v in reversed(self.loss)), self.q[::-1], self.p[::-1])
-
-
-def from_atoms(loss: Floats, p: Floats, q: Floats) -> DiscreteCurve:
-    """Discrete curve from atoms in any order; equal losses are merged and empty atoms dropped.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from_atoms(np.array([1.0, -1.0]), np.array([0.25, 0.75]), np.array([0.75, 0.25])).loss
-    (-1.0, 1.0)
-    """
-    values, index = np.unique(loss, return_inverse=True)
-    pm, qm = np.bincount(index, p, len(values)), np.bincount(index, q, len(values))
-    keep = (pm > 0) | (qm > 0)
-    total_p, total_q = pm[keep].sum(), qm[keep].sum()
-    return DiscreteCurve(tuple(values[keep]), tuple(pm[keep] / total_p), tuple(qm[keep] / total_q))
+SUM_TOLERANCE = 1e-9  # masses that miss 1 by less are rescaled
 
 
 def randomized_response(epsilon: float, categories: int = 2) -> DiscreteCurve:
@@ -204,6 +105,102 @@ def approximate_dp(epsilon: float, delta: float = 0.0) -> DiscreteCurve:
         np.array([d, high, low, 0.0]),
         np.array([0.0, low, high, d]),
     )
+
+
+def from_distributions(p: ArrayLike, q: ArrayLike) -> DiscreteCurve:
+    """Exact curve of testing one probability mass function against another on the same outcomes.
+
+    Parameters
+    ----------
+    p, q : array of the same shape
+        Mass of every outcome on the two neighbouring inputs, >= 0; each sums to 1 (within 1e-9, then rescaled).
+        An outcome that only one of them can produce is an infinite loss.
+
+    Returns
+    -------
+    DiscreteCurve
+        Not symmetric in general: ``reversed()`` is the curve of Q against P.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the shapes differ, a mass is negative or not finite, or a sum is not 1.
+
+    Examples
+    --------
+    >>> curve = from_distributions([0.5, 0.5, 0.0], [0.25, 0.65, 0.1])
+    >>> round(curve.infinite_mass, 12), round(curve.curve(0.5), 12)
+    (0.1, 0.25)
+    """
+    pm, qm = _masses("p", p), _masses("q", q)
+    if np.shape(p) != np.shape(q):
+        raise ValueError(
+            f"p and q must have the same shape, got {np.shape(p)} and {np.shape(q)}; list the same outcomes in both."
+        )
+    keep = (pm > 0) | (qm > 0)
+    pm, qm = pm[keep], qm[keep]
+    with np.errstate(divide="ignore", over="ignore"):
+        ratio = qm / pm
+        # the quotient itself is exact to one rounding unless it leaves the normal range
+        normal = (ratio > 1e-300) & (ratio < 1e300)
+        loss = np.where(normal, np.log(np.where(normal, ratio, 1.0)), np.log(qm) - np.log(pm))
+    return from_atoms(loss, pm, qm)
+
+
+def from_losses(loss: ArrayLike, q: ArrayLike) -> DiscreteCurve:
+    """Exact curve of a discrete privacy loss distribution (the format of privacy accountants).
+
+    Parameters
+    ----------
+    loss : array of shape (n,)
+        Values of ``log(dQ/dP)`` in any order, equal values allowed; ``inf`` is certain disclosure.
+    q : array of shape (n,)
+        Their masses under Q, >= 0, with sum 1 (within 1e-9, then rescaled). The masses under P are
+        ``q e^(-loss)``; they may sum to less than 1, and the rest is given the loss -inf. A rest below 1e-14
+        counts as rounding.
+
+    Returns
+    -------
+    DiscreteCurve
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the lengths differ, q is no distribution, mass lies on the loss -inf (impossible under Q), or the
+        masses under P sum to more than 1.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(from_losses([1.0, -1.0, math.inf], [0.7, 0.2, 0.1]).delta(0.5), 12)
+    0.375428538201
+    """
+    t, qm = np.atleast_1d(check_array("loss", loss)).ravel(), _masses("q", q)
+    if t.shape != qm.shape:
+        raise ValueError(f"loss and q must have the same length, got {t.size} and {qm.size}; pass one q per loss.")
+    t, qm = t[qm > 0], qm[qm > 0]
+    if np.any(np.isneginf(t)):
+        raise ValueError("q must be 0 where loss is -inf: such outcomes cannot occur under Q. Drop them.")
+    with np.errstate(over="ignore"):
+        pm = np.exp(np.log(qm) - t)
+    rest = 1.0 - float(pm.sum())
+    if not rest >= -SUM_TOLERANCE:
+        raise ValueError(
+            f"q exp(-loss) must sum to at most 1 (it is the mass under P), got {1.0 - rest!r}; "
+            "check that loss is log(dQ/dP) with q the masses under Q, and not the reverse."
+        )
+    if rest > 1e-14:
+        t, pm, qm = np.append(t, -np.inf), np.append(pm, rest), np.append(qm, 0.0)
+    return from_atoms(t, pm, qm)
+
+
+def _masses(name: str, value: ArrayLike) -> Floats:
+    """A flat array of masses with sum exactly about 1, or an error."""
+    mass = np.atleast_1d(check_array(name, value, 0.0, 1.0 + SUM_TOLERANCE)).ravel()
+    total = float(mass.sum())
+    if not abs(total - 1.0) <= SUM_TOLERANCE:
+        raise ValueError(f"{name} must sum to 1, got {total!r}; rescale it, or add the outcomes that are missing.")
+    return mass / total
 
 
 def from_points(alpha: ArrayLike, beta: ArrayLike) -> DiscreteCurve:

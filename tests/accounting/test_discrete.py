@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privfit.accounting as pa
+from privfit.accounting.discrete import from_distributions, from_losses
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])
@@ -71,6 +72,89 @@ def test_huge_losses_do_not_overflow():
     curve = pa.randomized_response(600.0)
     assert curve.delta(599.0) == pytest.approx(-math.expm1(-1), rel=1e-9)
     assert curve.delta(0.0) == pytest.approx(1.0)
+
+
+def brute_profile(p, q, eps):
+    return sum(max(b - math.exp(eps) * a, 0.0) for a, b in zip(p, q, strict=True))
+
+
+def test_curve_of_two_distributions_is_the_neyman_pearson_polyline():
+    rng = np.random.default_rng(3)
+    p, q = rng.dirichlet(np.full(12, 0.4)), rng.dirichlet(np.full(12, 0.4))
+    p[3], q[7] = 0.0, 0.0
+    p, q = p / p.sum(), q / q.sum()
+    curve, back = from_distributions(p, q), from_distributions(q, p)
+    for eps in (-1.3, 0.0, 0.4, 2.0):
+        assert curve.delta(eps) == pytest.approx(brute_profile(p, q, eps), rel=1e-12)
+        assert curve.reversed().delta(eps) == pytest.approx(brute_profile(q, p, eps), rel=1e-12)
+    assert curve.delta(math.inf) == pytest.approx(q[3], rel=1e-12)
+    alpha = np.linspace(0, 1, 41)
+    # every subset of outcomes is a test: none lies below the curve, and the curve is a hull of some
+    subsets = (np.arange(2**12)[:, None] >> np.arange(12)) & 1
+    level, error = subsets @ p, 1 - subsets @ q
+    assert np.all(curve.curve(np.clip(level, 0, 1)) <= error + 1e-12)
+    hull = pa.from_points(np.clip(level, 0, 1), np.clip(error, 0, 1))
+    assert np.allclose(curve.curve(alpha), hull.curve(alpha), atol=1e-12)
+    assert np.allclose(curve.inverse(alpha), back.curve(alpha), atol=1e-12)
+
+
+def test_tiny_masses_keep_their_losses():
+    p, q = [1 - 1e-300, 1e-300, 0.0], [1 - 3e-300 - 1e-305, 3e-300, 1e-305]
+    curve = from_distributions(p, q)
+    assert curve.max_loss == pytest.approx(math.log(3.0), rel=1e-15)
+    assert curve.delta(1.0, bound="estimate") == pytest.approx(3e-300 - math.e * 1e-300 + 1e-305, rel=1e-13)
+    far = from_distributions([1 - 1e-310, 1e-310], [0.5, 0.5])
+    assert far.max_loss == pytest.approx(math.log(0.5) + 310 * math.log(10), rel=1e-12)
+
+
+def test_loss_distribution_gives_back_the_curve_it_came_from():
+    whole = pa.randomized_response(1.1, 5)
+    again = from_losses(whole.loss, whole.q)
+    alpha = np.linspace(0, 1, 21)
+    assert np.allclose(again.curve(alpha), whole.curve(alpha), atol=1e-14)
+    part = pa.approximate_dp(0.8, 0.1)
+    order = [3, 1, 2]  # the loss -inf has no mass under Q: it is found again from what P lacks
+    again = from_losses(np.array(part.loss)[order], np.array(part.q)[order])
+    assert again.loss[0] == -math.inf
+    assert np.allclose(again.curve(alpha), part.curve(alpha), atol=1e-14)
+    assert np.allclose(again.inverse(alpha), part.inverse(alpha), atol=1e-14)
+    split = from_losses([0.5, 0.5, -0.2], [0.3, 0.4, 0.3])
+    assert split.loss == (-math.inf, -0.2, 0.5)
+    assert split.delta(0.0) == pytest.approx(0.7 * -math.expm1(-0.5), rel=1e-12)
+
+
+def test_loss_distribution_of_dp_accounting():
+    """Its pessimistic grid bounds the exact Laplace profile from above, and so does the curve made from it."""
+    privacy_loss_distribution = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    interval = 1e-3
+    pld = privacy_loss_distribution.from_laplace_mechanism(1.0, value_discretization_interval=interval)
+    pmf = pld._pmf_remove.to_dense_pmf()
+    loss = (pmf._lower_loss + np.arange(pmf.size)) * interval
+    q = np.append(pmf._probs, pmf._infinity_mass)
+    curve = from_losses(np.append(loss, np.inf), q / q.sum())
+    eps = np.linspace(0.0, 1.1, 45)
+    assert np.allclose(curve.delta(eps), pld.get_delta_for_epsilon(eps), atol=1e-13)
+    assert np.all(curve.delta(eps) >= pa.laplace(1.0).delta(eps, bound="lower"))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: from_losses([1.0, -1.0], [0.1, 0.9]), "at most 1"),
+        (lambda: from_losses([1.0, -1.0], [0.5, 0.4]), "q must sum to 1"),
+        (lambda: from_losses([1.0, -math.inf], [0.5, 0.5]), "must be 0 where loss is -inf"),
+        (lambda: from_losses([1.0], [0.5, 0.5]), "same length"),
+        (lambda: from_losses([math.nan, 0.0], [0.5, 0.5]), "loss must be"),
+        (lambda: from_losses([-1e4, 0.0], [0.5, 0.5]), "at most 1"),
+        (lambda: from_losses([], []), "q must sum to 1"),
+        (lambda: from_distributions([0.5, 0.5], [0.5, 0.5, 0.0]), "same shape"),
+        (lambda: from_distributions([1.5, -0.5], [0.5, 0.5]), "p must be"),
+        (lambda: from_distributions([0.5, 0.5], [0.5, 0.4]), "q must sum to 1"),
+    ],
+)
+def test_bad_distributions(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(

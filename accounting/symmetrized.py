@@ -61,7 +61,8 @@ class SymmetrizedCurve(TradeOffCurve):
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
         # compared at |t|, where the profile is small and its logarithm exact; mirrored for t < 0
         size = np.abs(log_ratio)
-        forward = (self.base._log_delta(size) >= self._other._log_delta(size)) == (log_ratio >= 0)
+        with np.errstate(over="ignore"):
+            forward = (self.base._log_delta(size) >= self._other._log_delta(size)) == (log_ratio >= 0)
         ours, theirs = self.base._error_rates(log_ratio), self._other._error_rates(log_ratio)
         return np.where(forward, ours[0], theirs[0]), np.where(forward, ours[1], theirs[1])
 
@@ -70,6 +71,12 @@ class SymmetrizedCurve(TradeOffCurve):
 
     def _log_delta(self, epsilon: Floats) -> Floats:
         return np.maximum(self.base._log_delta(epsilon), self._other._log_delta(epsilon))
+
+    def _curve(self, alpha: Floats) -> Floats:
+        value = np.where(alpha == 0.0, 1.0 - self.infinite_mass, 0.0)
+        inside = (alpha > 0.0) & (alpha < 1.0)
+        value[inside] = super()._curve(alpha[inside])
+        return value
 
 
 def symmetrized(curve: TradeOffCurve) -> TradeOffCurve:

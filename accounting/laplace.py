@@ -5,6 +5,12 @@ The loss is a clipped to [-a, a] of a linear function, with atoms at both ends:
     alpha(t) = e^(-(t + a)/2) / 2,   beta(t) = e^((t - a)/2) / 2     for -a <= t < a
     f(alpha) = 1 - e^a alpha  (alpha <= e^-a / 2),   e^-a / (4 alpha)  (to 1/2),   e^-a (1 - alpha)  after
     delta(eps) = 1 - exp((eps - a) / 2)   for eps <= a          (Dong, Roth & Su 2022, proposition A.6)
+
+The same curve is the exact worst case of independent Laplace noise on d numbers with l1 sensitivity Delta. For
+any log-concave noise the curve f_a of a shift by a is ``1 - f_a = F(F^-1(.) + a)``, so the maps 1 - f_a compose:
+``1 - f_{a+b} = (1 - f_a) o (1 - f_b)``. A shift by (a_1, ..., a_d) is a chain of shifts of one coordinate, and a
+chain is never easier to detect than this composition says (group privacy): its curve is at least f_{a_1 + ... + a_d},
+with equality when only one coordinate moves.
 """
 
 from __future__ import annotations
@@ -66,12 +72,13 @@ class LaplaceCurve(TradeOffCurve):
 
 
 def laplace(epsilon: float) -> LaplaceCurve:
-    """Trade-off curve of the one-dimensional Laplace mechanism.
+    """Trade-off curve of the Laplace mechanism: one number, or several under l1 sensitivity.
 
     Parameters
     ----------
     epsilon : float
-        Sensitivity divided by the noise's scale b, > 0: the pure-DP parameter.
+        Sensitivity divided by the noise's scale b, > 0: the pure-DP parameter. For independent noise of scale b
+        on every coordinate of a vector, the largest l1 distance of two inputs divided by b.
 
     Returns
     -------

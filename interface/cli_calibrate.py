@@ -144,17 +144,9 @@ def calibrate_law(
 
 
 def _symmetric(target: Any, box: Any, protect: str, shape: int | None) -> Any:
-    from privfit.accounting import Budget
     from privfit.mechanisms import SymmetricLaplace
 
-    if shape is not None:
-        return SymmetricLaplace.calibrate(target, box, protect, shape=shape)
-    if isinstance(target, Budget):
-        return SymmetricLaplace.calibrate(target, box, protect, shape="best")
-    # Under other targets the variance can fall for ever as the shape grows; a few shapes tell most of it.
-    shapes = range(1, box.dim // 2 + 3)
-    laws = [SymmetricLaplace.calibrate(target, box, protect, shape=k) for k in shapes]
-    return min(laws, key=lambda law: float(law.scales(box.dim)[0]))
+    return SymmetricLaplace.calibrate(target, box, protect, shape="best" if shape is None else shape)
 
 
 def _compared(target: Any, shape: int | None, delta0: float | None) -> list[tuple[str, int | None, float | None]]:
@@ -198,9 +190,11 @@ def _show(console: Any, payload: dict[str, Any], bounds: dict[str, Any]) -> None
 
 
 def _label(name: str, law: Any) -> str:
+    best = "best: " if name == "best" else ""
     if hasattr(law, "shape"):
-        best = "best: " if name == "best" else ""
         return f"{best}symmetric-laplace, shape {law.shape}"
+    if best:
+        return f"{best}{law.mechanism}"
     return f"zil, {law.delta0:.2g} exact" if hasattr(law, "delta0") else name
 
 

@@ -164,9 +164,8 @@ def _laws(
     """Divide the budget and calibrate: laws by columns."""
     from privfit.accounting import Budget
     from privfit.accounting.validation import check_number
-    from privfit.budgets import numeric_budget
     from privfit.cli_calibrate import calibrate_law
-    from privfit.mechanisms import Box, RandomizedResponse
+    from privfit.mechanisms import Box, RandomizedResponse, remaining_budget
 
     check_number("--epsilon", epsilon, 0.0, low_open=True)
     Budget(epsilon, delta)
@@ -179,7 +178,7 @@ def _laws(
     laws: dict[Any, Any] = {name: RandomizedResponse(share, len(values)) for name, values in labels.items()}
     if bounds:
         box = Box(bounds)
-        target = numeric_budget(epsilon, delta, spent, box)
+        target = remaining_budget(epsilon, delta, spent, box)
         laws = {tuple(bounds): calibrate_law(mechanism, target, box, protect, shape, delta0), **laws}
     elif sum(spent) > epsilon * (1 + 1e-12):
         raise ValueError(f"the labels take epsilon = {sum(spent):g} together, more than {epsilon:g}; lower it.")

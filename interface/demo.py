@@ -184,13 +184,12 @@ def _chapter(
     return Chapter(epsilon, release, path, fits)
 
 
-def _laws(epsilon: float, shape: int | str) -> dict[Any, Any]:
+def _laws(epsilon: float, shape: Any) -> dict[Any, Any]:
     """Divide the budget: a share for the label, the rest for the three numeric columns together."""
-    from privfit.budgets import numeric_budget
-    from privfit.mechanisms import Box, RandomizedResponse, SymmetricLaplace
+    from privfit.mechanisms import Box, RandomizedResponse, SymmetricLaplace, remaining_budget
 
     label, box = round(LABEL_SHARE * epsilon, 12), Box(BOUNDS)
-    numeric = SymmetricLaplace.calibrate(numeric_budget(epsilon, DELTA, [label], box), box, shape=shape)
+    numeric = SymmetricLaplace.calibrate(remaining_budget(epsilon, DELTA, [label], box), box, shape=shape)
     return {FEATURES: numeric, TARGET: RandomizedResponse(label, len(LABELS))}
 
 

@@ -15,8 +15,10 @@ from privfit.mechanisms.law import REGISTRY, Law
 from privfit.mechanisms.product import Product
 from privfit.mechanisms.randomized_response import RandomizedResponse
 from privfit.mechanisms.releasing import Release, release
+from privfit.mechanisms.splitting import calibrate_parts, remaining_budget, variance_inflation
 from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
 from privfit.mechanisms.zero_inflated import ZeroInflatedLaplace
+from privfit.mechanisms.zero_inflated_calibration import ZilRegion, zil_region
 
 __all__ = [
     "REGISTRY",
@@ -33,6 +35,11 @@ __all__ = [
     "Release",
     "SymmetricLaplace",
     "ZeroInflatedLaplace",
+    "ZilRegion",
+    "calibrate_parts",
     "load_release",
     "release",
+    "remaining_budget",
+    "variance_inflation",
+    "zil_region",
 ]

@@ -144,7 +144,13 @@ class AdditiveLaw(Law):
 
     @classmethod
     def calibrate(
-        cls, target: Any, domain: Any, protect: str = "record", relative_scales: ArrayLike | None = None
+        cls,
+        target: Any,
+        domain: Any,
+        protect: str = "record",
+        relative_scales: ArrayLike | None = None,
+        *,
+        releases: int = 1,
     ) -> Self:
         """Return the law of this kind with the smallest noise that meets a target on a domain.
 
@@ -160,6 +166,9 @@ class AdditiveLaw(Law):
         relative_scales : array of shape (dim,), optional
             Noise of the coordinates relative to each other; the default is proportional to the ranges of
             a box and equal on a ball.
+        releases : int
+            How many times the same records will be released, each time with new noise of this law: the target
+            holds for all releases together.
 
         Returns
         -------
@@ -170,15 +179,21 @@ class AdditiveLaw(Law):
         ValueError
             If no noise of this kind meets the target; the message says what to change.
         """
-        return cls._calibrate(target, domain, protect, relative_scales)
+        return cls._calibrate(target, domain, protect, relative_scales, releases)
 
     @classmethod
     def _calibrate(
-        cls, target: Any, domain: Any, protect: str, relative_scales: ArrayLike | None, **parameters: Any
+        cls,
+        target: Any,
+        domain: Any,
+        protect: str,
+        relative_scales: ArrayLike | None,
+        releases: int,
+        **parameters: Any,
     ) -> Self:
         from privfit.mechanisms.calibration import calibrate_scale
 
-        return calibrate_scale(cls, target, domain, protect, relative_scales, parameters)
+        return calibrate_scale(cls, target, domain, protect, relative_scales, parameters, releases=releases)
 
     @abstractmethod
     def _variances(self, scales: Floats) -> Floats:

@@ -107,13 +107,19 @@ class DiscreteLaplace(AdditiveLaw):
 
     @classmethod
     def calibrate(
-        cls, target: Any, domain: Any, protect: str = "record", relative_scales: ArrayLike | None = None
+        cls,
+        target: Any,
+        domain: Any,
+        protect: str = "record",
+        relative_scales: ArrayLike | None = None,
+        *,
+        releases: int = 1,
     ) -> Self:
         """Return the law that meets a target by pure epsilon-DP; see `AdditiveLaw.calibrate`.
 
         Parameters
         ----------
-        target, domain, protect, relative_scales
+        target, domain, protect, relative_scales, releases
             As for every law; ``Budget(epsilon, 0)`` is met exactly.
 
         Returns
@@ -131,7 +137,7 @@ class DiscreteLaplace(AdditiveLaw):
         check_protect(protect)
         relative = relative_to(domain, relative_scales)
         cls(1.0).check_domain(domain)
-        epsilon = pure_epsilon(target)
+        epsilon = pure_epsilon(target, releases=releases)
         counted = domain.dim if protect == "record" else 1
         outward = counted * 2.0 ** (1 - GRID_BITS)
         if epsilon < 2 * outward:

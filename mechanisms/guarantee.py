@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privfit.mechanisms.calibration import check_releases, repeated
 from privfit.mechanisms.domains import as_domains
 from privfit.mechanisms.slack import charged_delta, charged_epsilon, charged_miss
 
@@ -36,6 +37,8 @@ class Guarantee:
         eta, the total variation per row between the sampler and the stated law.
     exact_fraction : float
         Probability that a row, or one of its parts, comes out without noise.
+    releases : int
+        Number of releases of the same records that the curves cover together.
 
     Examples
     --------
@@ -49,20 +52,24 @@ class Guarantee:
     attribute_law: TradeOffCurve
     slack: float
     exact_fraction: float
+    releases: int = 1
 
     @classmethod
-    def of(cls, law: Law, domain: Any) -> Guarantee:
+    def of(cls, law: Law, domain: Any, releases: int = 1) -> Guarantee:
         """Return the guarantee of a law on a domain.
 
         Parameters
         ----------
         law : Law
         domain : Box, Ball, Categories or tuple of them
+        releases : int
+            Releases of the same records under this law, each with new noise.
         """
-        parts = as_domains(domain)
+        parts, count = as_domains(domain), check_releases(releases)
         where = parts[0] if len(parts) == 1 else parts
-        curves = (law.tradeoff(where, "record"), law.tradeoff(where, "attribute"))
-        return cls(*curves, law.slack(where), law.exact_fraction)
+        record, attribute = (repeated(law.tradeoff(where, level), count) for level in ("record", "attribute"))
+        exact = law.exact_fraction if count == 1 else 1.0 - (1.0 - law.exact_fraction) ** count
+        return cls(record, attribute, count * law.slack(where), exact, count)
 
     @property
     def record(self) -> TradeOffCurve:
@@ -105,7 +112,8 @@ class Guarantee:
         ]
 
     def __str__(self) -> str:
-        lines = [f"{'':34}{'record':>12}{'attribute':>12}"]
+        together = f"{self.releases} releases together" if self.releases > 1 else ""
+        lines = [f"{together:34}{'record':>12}{'attribute':>12}"]
         for row in self.deltas():
             lines.append(_line(f"delta at epsilon = {row['epsilon']:g}", row["record"], row["attribute"]))
         for row in self.epsilons():

@@ -92,13 +92,15 @@ class Law(ABC):
     def slack(self, domain: Any) -> float:
         """Return eta, the total variation per row between the sampler and the stated law."""
 
-    def guarantee(self, domain: Any) -> Guarantee:
+    def guarantee(self, domain: Any, releases: int = 1) -> Guarantee:
         """Return what a release under this law promises, record and attribute level, slack included.
 
         Parameters
         ----------
         domain : Box, Ball, Categories or tuple of them
             The declared domain.
+        releases : int
+            Number of releases of the same records, each with new noise, that the promise is to cover together.
 
         Returns
         -------
@@ -107,7 +109,7 @@ class Law(ABC):
         """
         from privfit.mechanisms.guarantee import Guarantee
 
-        return Guarantee.of(self, domain)
+        return Guarantee.of(self, domain, releases)
 
     def release(self, data: Any, domain: Any, **options: Any) -> Release:
         """Release every row of `data` once under this law.

@@ -147,7 +147,9 @@ class Product(Law):
     @classmethod
     def calibrate(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse: a budget has to be divided between the parts first."""
-        raise TypeError("Product has no calibrate: calibrate each part to its share of the budget, then combine.")
+        raise TypeError(
+            "Product has no calibrate: privfit.mechanisms.calibrate_parts finds the laws of all parts for one target."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts as plain lists, ready for JSON."""

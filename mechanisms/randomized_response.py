@@ -102,7 +102,7 @@ class RandomizedResponse(Law):
         return 0.0
 
     @classmethod
-    def calibrate(cls, target: Any, domain: Any, protect: str = "record") -> Self:
+    def calibrate(cls, target: Any, domain: Any, protect: str = "record", *, releases: int = 1) -> Self:
         """Return the randomised response with the largest epsilon that meets a target.
 
         Parameters
@@ -112,6 +112,8 @@ class RandomizedResponse(Law):
         domain : Categories
             One column with its labels.
         protect : {"record", "attribute"}
+        releases : int
+            How many times the same labels will be randomised afresh; the target holds for all together.
 
         Returns
         -------
@@ -124,7 +126,7 @@ class RandomizedResponse(Law):
             raise TypeError(f"RandomizedResponse needs a domain Categories, got {type(domain).__name__}.")
         law = cls(1.0, len(domain.labels[0]))
         law.check_domain(domain)
-        return cls(pure_epsilon(target, law.categories), law.categories)
+        return cls(pure_epsilon(target, law.categories, releases), law.categories)
 
     def threshold(self) -> int:
         """Return the integer T: a label is kept if and only if a uniform 64-bit word is below T."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from privfit.mechanisms.samplers import gamma_rows, laplace_coordinate, normal_c
 
 if TYPE_CHECKING:
     from privfit.accounting import TradeOffCurve
+    from privfit.mechanisms.additive import AdditiveLaw
     from privfit.mechanisms.keystream import Words
 
 __all__ = ["SHAPE_MAX", "SymmetricLaplace"]
@@ -63,6 +64,30 @@ class SymmetricLaplace(ContinuousLaw):
         self.check_domain(domain)
         return symmetric_laplace(domain.dim, self.shift(domain, protect), self.shape)
 
+    @overload
+    @classmethod
+    def calibrate(
+        cls,
+        target: Any,
+        domain: Any,
+        protect: str = "record",
+        relative_scales: ArrayLike | None = None,
+        *,
+        shape: int = 1,
+        releases: int = 1,
+    ) -> Self: ...
+    @overload
+    @classmethod
+    def calibrate(
+        cls,
+        target: Any,
+        domain: Any,
+        protect: str = "record",
+        relative_scales: ArrayLike | None = None,
+        *,
+        shape: Literal["best"],
+        releases: int = 1,
+    ) -> AdditiveLaw: ...
     @classmethod
     def calibrate(
         cls,
@@ -72,27 +97,40 @@ class SymmetricLaplace(ContinuousLaw):
         relative_scales: ArrayLike | None = None,
         *,
         shape: int | str = 1,
-    ) -> Self:
+        releases: int = 1,
+    ) -> Any:
         """Return the smallest noise that meets a target; see `AdditiveLaw.calibrate`.
 
         Parameters
         ----------
-        target, domain, protect, relative_scales
+        target, domain, protect, relative_scales, releases
             As for every law.
         shape : int or "best"
             Shape k, or "best" for the integer shape with the smallest variance (near dim/2 + 1 when delta
-            is small); the law returned carries the shape that was chosen.
+            is small). The law returned carries the shape that was chosen, and where no shape needs less noise
+            than shape infinity (small advantages, many releases) it is that: a `Gaussian` law.
 
         Returns
         -------
         SymmetricLaplace
+            With ``shape="best"`` never more noise than ``Gaussian.calibrate``, whose law it may be.
+
+        Examples
+        --------
+        >>> from privfit.accounting import Advantage, Budget
+        >>> from privfit.mechanisms import Box
+        >>> box = Box({"x": (0, 1)})
+        >>> SymmetricLaplace.calibrate(Budget(1.0, 1e-5), box, shape="best")
+        SymmetricLaplace(scale=1.41..., shape=1)
+        >>> SymmetricLaplace.calibrate(Advantage(0.2), box, shape="best")
+        Gaussian(scale=1.97...)
         """
         if isinstance(shape, str):
             from privfit.mechanisms.calibration import best_shape
 
-            return best_shape(cls, target, domain, protect, relative_scales, shape)
+            return best_shape(cls, target, domain, protect, relative_scales, shape, releases)
         shape = check_integer("shape", shape, 1, SHAPE_MAX, hint='Or pass shape="best".')
-        return cls._calibrate(target, domain, protect, relative_scales, shape=shape)
+        return cls._calibrate(target, domain, protect, relative_scales, releases, shape=shape)
 
     @property
     def _unit_variance(self) -> float:

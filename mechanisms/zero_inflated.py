@@ -6,7 +6,7 @@ Characteristic function delta0 + (1 - delta0)/(1 + q) = (1 + delta0 q)/(1 + q), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -77,23 +77,31 @@ class ZeroInflatedLaplace(ContinuousLaw):
         return zil(domain.dim, self.shift(domain, protect), self.delta0)
 
     @classmethod
-    def calibrate(  # type: ignore[override]
+    def calibrate(
         cls,
         target: Any,
         domain: Any,
         protect: str = "record",
         relative_scales: ArrayLike | None = None,
         *,
-        delta0: float,
+        delta0: float | None = None,
+        scale: float | Sequence[float] | None = None,
+        criterion: Callable[[ZeroInflatedLaplace], float] | None = None,
+        releases: int = 1,
     ) -> Self:
-        """Return the smallest noise that meets a target at a given atom; see `AdditiveLaw.calibrate`.
+        """Return the law on the border of a target, with one of its two parameters given or both free.
 
         Parameters
         ----------
-        target, domain, protect, relative_scales
+        target, domain, protect, relative_scales, releases
             As for every law.
-        delta0 : float
-            Probability of an exact row, smaller than the target's delta.
+        delta0 : float, optional
+            Probability of an exact row, smaller than the target's delta: the smallest noise is found.
+        scale : float or sequence of floats, optional
+            lambda of the noise: the largest delta0 is found. Excludes `relative_scales`.
+        criterion : callable, optional
+            Maps a law to the cost of using it, for instance the variance of an estimate: both parameters are
+            found, the cheapest pair that meets the target. (Noise alone is cheapest without an atom.)
 
         Returns
         -------
@@ -101,17 +109,42 @@ class ZeroInflatedLaplace(ContinuousLaw):
 
         Raises
         ------
+        TypeError
+            Unless exactly one of `delta0`, `scale` and `criterion` is given.
         ValueError
-            If `delta0` alone uses up the target's delta.
+            If `delta0` alone, or noise of that `scale` alone, uses up the target.
+
+        Examples
+        --------
+        >>> from privfit.accounting import Budget
+        >>> from privfit.mechanisms import Box
+        >>> budget, box = Budget(1.0, 0.05), Box({"x": (0, 1)})
+        >>> ZeroInflatedLaplace.calibrate(budget, box, delta0=0.04)
+        ZeroInflatedLaplace(scale=1.38..., delta0=0.04)
+        >>> ZeroInflatedLaplace.calibrate(budget, box, scale=1.4)
+        ZeroInflatedLaplace(scale=1.4, delta0=0.045...)
         """
-        delta0 = check_delta0(delta0)
-        allowed = getattr(target, "delta", None)
-        if isinstance(allowed, float) and delta0 >= allowed:
-            raise ValueError(
-                f"delta0 must be smaller than the target's delta = {allowed:g}, got {delta0:g}: a fraction "
-                "delta0 of the rows comes out exactly. Lower delta0, raise delta, or use SymmetricLaplace."
+        from privfit.mechanisms import zero_inflated_calibration as calibration
+
+        given = [
+            name
+            for name, value in (("delta0", delta0), ("scale", scale), ("criterion", criterion))
+            if value is not None
+        ]
+        if len(given) != 1:
+            raise TypeError(
+                "exactly one of delta0, scale and criterion must be given, "
+                f"got {' and '.join(given) or 'none'}: delta0 finds the noise, scale finds delta0."
             )
-        return cls._calibrate(target, domain, protect, relative_scales, delta0=delta0)
+        if scale is not None:
+            if relative_scales is not None:
+                raise TypeError("relative_scales must not be given with scale, which fixes the noise.")
+            return calibration.largest_delta0(cls, target, domain, protect, scale, releases)
+        if criterion is not None:
+            return calibration.cheapest(cls, target, domain, protect, relative_scales, criterion, releases)
+        delta0 = check_delta0(delta0)
+        calibration.check_room(target, delta0, releases)
+        return cls._calibrate(target, domain, protect, relative_scales, releases, delta0=delta0)
 
     @property
     def _unit_variance(self) -> float:

@@ -110,7 +110,7 @@ def test_gdp_targets_hold_for_the_stated_law():
 
 
 def test_slack_cannot_be_calibrated_away():
-    for target in (Advantage(1e-12), ErrorRates(0.5, 0.5 - 1e-12), Budget(30.0, 1e-5)):
+    for target in (Advantage(1e-12), ErrorRates(0.5, 0.5 - 1e-12), Budget(30.0, 1e-11)):
         with pytest.raises(ValueError, match="numerical slack"):
             Gaussian.calibrate(target, BOX)
     for make in (Gaussian, Laplace):
@@ -130,28 +130,6 @@ def test_relative_scales():
     for bad in ([1.0], [1.0, 0.0], [1.0, math.inf], [1.0, -1.0], [[1.0, 1.0]]):
         with pytest.raises(ValueError, match="relative_scales"):
             Gaussian.calibrate(Budget(1.0, 1e-5), BOX, relative_scales=bad)
-
-
-# Variances at diameter 1 and (1, 1e-5): docs/mathematics.md, table of generalised Laplace noise.
-@pytest.mark.slow
-@pytest.mark.parametrize(("dim", "shape", "variance"), [(1, 1, 2.00), (2, 2, 3.47), (3, 2, 3.96)])
-def test_best_shape(dim, shape, variance):
-    law = SymmetricLaplace.calibrate(Budget(1.0, 1e-5), Ball(0.5, dim), shape="best")
-    assert law.shape == shape and law.variance == pytest.approx(variance, abs=0.006)
-
-
-@pytest.mark.slow
-def test_best_shape_is_never_worse_than_its_neighbours():
-    target, ball = Budget(4.0, 0.05), Ball(0.5, 2)
-    best = SymmetricLaplace.calibrate(target, ball, shape="best")
-    for shape in (1, 2, 3, 5):
-        other = SymmetricLaplace.calibrate(target, ball, shape=shape)
-        assert best.variance <= other.variance * (1 + 1e-9)
-
-
-def test_best_shape_of_one_column_is_laplace_noise():
-    law = SymmetricLaplace.calibrate(Budget(1.0, 1e-2), UNIT, shape="best")
-    assert law == SymmetricLaplace.calibrate(Budget(1.0, 1e-2), UNIT) and law.shape == 1
 
 
 def test_shape_is_checked():

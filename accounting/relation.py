@@ -15,7 +15,7 @@ REPLACE_ONE = "replace one record"
 
 
 def relation_of(curve: Any) -> str:
-    """Neighbouring relation that a curve states; empty for a curve that holds for whatever it is used for.
+    """Neighbouring relation that a curve, or one it is made of, states; empty if none does.
 
     Examples
     --------
@@ -23,7 +23,11 @@ def relation_of(curve: Any) -> str:
     >>> relation_of(pa.gaussian(1.0))
     ''
     """
-    return str(getattr(curve, "relation", ""))
+    stated = getattr(curve, "relation", None)
+    if isinstance(stated, str) and stated:
+        return stated
+    inner = [getattr(curve, "base", None), *getattr(curve, "curves", ())]
+    return next((name for name in map(relation_of, [c for c in inner if c is not None]) if name), "")
 
 
 def check_relation(curve: Any, wanted: str, purpose: str, hint: str) -> None:

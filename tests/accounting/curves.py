@@ -4,6 +4,7 @@ import numpy as np
 
 import privfit.accounting as pa
 from privfit.accounting.composition import ComposedCurve
+from privfit.accounting.shuffling import shuffled
 from privfit.accounting.subsampling import subsample
 from privfit.accounting.symmetrized import symmetrized
 
@@ -29,6 +30,7 @@ CURVES = {
     "symmetrised": symmetrized(pa.from_points([0.1, 0.4], [0.6, 0.2])),
     "subsampled": subsample(pa.gaussian(1.5), 0.3),
     "sampled without replacement": subsample(pa.laplace(1.5), 0.3, "without_replacement"),
+    "shuffled": shuffled(1.5, 20),
     "composed": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
 }
 

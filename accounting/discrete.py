@@ -238,11 +238,8 @@ def from_points(alpha: ArrayLike, beta: ArrayLike) -> DiscreteCurve:
     points = np.unique(np.column_stack([np.r_[0.0, a, 1.0], np.r_[1.0, b, 0.0]]), axis=0)
     hull = _lower_hull(points)
     x, y = hull[:, 0], hull[:, 1]
-    # f is non-increasing and ends at zero
-    if y[0] > 0 and x[0] == 0 and y[0] < 1:
-        dx, dy = np.r_[0.0, np.diff(x)], np.r_[1 - y[0], -np.diff(y)]
-    else:
-        dx, dy = np.diff(x), -np.diff(y)
+    # the first point has alpha = 0: what f lacks to 1 there is an infinite loss
+    dx, dy = np.r_[0.0, np.diff(x)], np.r_[1 - y[0], -np.diff(y)]
     with np.errstate(divide="ignore"):
         slope = np.where(dx > 0, np.log(np.maximum(dy, 0.0)) - np.log(np.where(dx > 0, dx, 1.0)), np.inf)
     return from_atoms(slope, dx, np.maximum(dy, 0.0))

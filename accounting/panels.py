@@ -3,7 +3,8 @@
 Every panel holds 17 Chebyshev coefficients. A panel is split until its last coefficients are below the
 tolerance and ``t + log alpha`` changes by at most 30 on it, so that Gauss-Legendre sums of
 ``e^t alpha(t)`` are accurate to rounding. delta at a point is the integral to the end of its panel plus
-the integrals of the panels above, which are made only as far as they still matter.
+delta at the end of the interval: where that is known directly it is taken, otherwise it is the sum of the panels
+above, which are made only as far as they still matter.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ MAX_CHANGE = 30.0
 MAX_DEPTH = 12
 # rounding noise is believed the more readily the oftener a panel has been split
 NOISE = (1e-10, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
-DEAD = -740.0  # log of e^t alpha below which delta is reported as zero (within the absolute precision)
+DEAD = -800.0  # log of e^t alpha below which delta is reported as zero: so delta = 1e-300 keeps its digits
 
-AHEAD = 6  # intervals sampled in one call
+AHEAD = 3  # intervals sampled in one call
 
 _ANGLES = np.pi * (np.arange(NODES)[::-1] + 0.5) / NODES  # increasing points
 _POINTS = np.cos(_ANGLES)
@@ -40,11 +41,12 @@ def _nodes(low: float, high: float) -> Floats:
 
 
 def _clenshaw(coefficients: Floats, x: Floats) -> Floats:
-    """Chebyshev sums; `coefficients` has one column per point (or broadcasts)."""
+    """Chebyshev sum at an array of points."""
+    twice = 2 * x
     b1 = b2 = np.zeros_like(x)
-    for c in coefficients[:0:-1]:
-        b1, b2 = c + 2 * x * b1 - b2, b1
-    return coefficients[0] + x * b1 - b2
+    for c in coefficients[:0:-1].tolist():
+        b1, b2 = twice * b1 - b2 + c, b1
+    return float(coefficients[0]) + x * b1 - b2
 
 
 @dataclass
@@ -69,6 +71,11 @@ class Panels:
     end : float
         Largest loss: alpha vanishes above it. Between the last edge and a finite end, alpha and delta are
         replaced by upper bounds.
+    log_delta_exact : callable, optional
+        Log delta at one threshold by another route, or nan where that is not accurate. Its further arguments
+        are thresholds at which it will be called soon.
+    verify : callable, optional
+        Called with the lower edge of every interval that is read and log delta there; raises if it is wrong.
 
     Examples
     --------
@@ -81,6 +88,8 @@ class Panels:
     log_alpha_exact: Callable[[Floats], Floats]
     edges: list[float]
     end: float
+    log_delta_exact: Callable[..., float] = lambda t, *more: math.nan
+    verify: Callable[[float, float], None] = lambda t, log_delta: None
     _built: dict[int, list[_Panel]] = field(default_factory=dict)
     _samples: dict[int, Floats] = field(default_factory=dict)
 
@@ -139,6 +148,9 @@ class Panels:
                     return total
             if not self._panels(n) or self._panels(n)[-1].high < self.edges[n + 1]:
                 return total
+            direct = self.log_delta_exact(self.edges[n + 1], *self.edges[n : n + AHEAD + 2])
+            if not math.isnan(direct):
+                return float(np.logaddexp(total, direct))
         if math.isfinite(self.end):
             edge = np.array([np.nextafter(self.edges[-1], self.end)])
             total = float(np.logaddexp(total, self._bounds_near_end(edge)[1][0]))
@@ -151,6 +163,8 @@ class Panels:
                 t = _nodes(panel.low, panel.high)
                 inside = _log_integral(panel.alpha, panel.low, panel.high, t)
                 panel.delta = _TRANSFORM @ np.logaddexp(inside, self._log_tail(i, j))
+                if j == 0:
+                    self.verify(panel.low, float(_clenshaw(panel.delta, -np.ones(1))[0]))
         return panels
 
     # --- reading --------------------------------------------------------------------------------------
@@ -169,7 +183,7 @@ class Panels:
         panels = self._panels(len(self.edges) - 2)
         if not panels or panels[-1].high < self.edges[-1]:
             return np.full(t.shape, -np.inf), np.full(t.shape, -np.inf)
-        last = float(_clenshaw(panels[-1].alpha[:, None], np.ones(1))[0])
+        last = float(_clenshaw(panels[-1].alpha, np.ones(1))[0])
         return np.full(t.shape, last), last + self.end + np.log(self.end - t)
 
     def read(self, t: Floats) -> tuple[Floats, Floats]:
@@ -181,19 +195,18 @@ class Panels:
         log_alpha, log_delta = np.full(flat.shape, -np.inf), np.full(flat.shape, -np.inf)
         interval = np.clip(np.searchsorted(self.edges, flat, side="right") - 1, 0, len(self.edges) - 2)
         alive = flat <= self.edges[-1]
-        for i in np.unique(interval[alive]):
+        wanted = np.unique(interval[alive])
+        for i in wanted:
             panels = self._with_delta(int(i))
-            if not panels:
-                continue
             here = np.flatnonzero(alive & (interval == i))
-            lows = np.array([p.low for p in panels])
-            index = np.clip(np.searchsorted(lows, flat[here], side="right") - 1, 0, len(panels) - 1)
-            ends = np.array([p.high for p in panels])[index]
-            x = np.clip(2 * (flat[here] - lows[index]) / (ends - lows[index]) - 1, -1.0, 1.0)
-            inside = flat[here] <= ends
-            for target, name in ((log_alpha, "alpha"), (log_delta, "delta")):
-                coefficients = np.column_stack([getattr(p, name) for p in panels])[:, index]
-                target[here] = np.where(inside, _clenshaw(coefficients, x), -np.inf)
+            panel_of = np.searchsorted([p.low for p in panels], flat[here], side="right") - 1
+            for j, panel in enumerate(panels):
+                these = here[panel_of == j]
+                these = these[flat[these] <= panel.high]
+                if len(these):
+                    x = np.clip(2 * (flat[these] - panel.low) / (panel.high - panel.low) - 1, -1.0, 1.0)
+                    log_alpha[these] = _clenshaw(panel.alpha, x)
+                    log_delta[these] = _clenshaw(panel.delta, x)  # type: ignore[arg-type]
         beyond = ~alive & (flat < self.end)
         if math.isfinite(self.end) and beyond.any():
             log_alpha[beyond], log_delta[beyond] = self._bounds_near_end(flat[beyond])
@@ -204,7 +217,7 @@ def _log_integral(coefficients: Floats, low: float, high: float, start: Floats) 
     """Log of int_start^high e^t alpha(t) dt inside one panel, for an array of starting points."""
     t = start[:, None] + (high - start)[:, None] * 0.5 * (1 + _GAUSS_X)
     x = 2 * (t - low) / (high - low) - 1
-    value = t + _clenshaw(coefficients[:, None, None], x)
+    value = t + _clenshaw(coefficients, x)
     peak = value.max(axis=1)
     with np.errstate(divide="ignore"):
         return peak + np.log((np.exp(value - peak[:, None]) @ (_GAUSS_W / 2)) * (high - start))

@@ -26,193 +26,27 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.accounting.axis import axis_of
 from privfit.accounting.base import Precision, TradeOffCurve, check_scale
 from privfit.accounting.laplace import laplace
 from privfit.accounting.panels import Panels
-from privfit.accounting.radial import RadialLaw, radial_law
+from privfit.accounting.radial import radial_law
+from privfit.accounting.rejection import loss_tails
 from privfit.accounting.validation import check_integer, check_number
 from privfit.accounting.wrappers import zero_inflated
 
-__all__ = ["SymmetricLaplaceCurve", "rejection_probability", "symmetric_laplace", "zil"]
+__all__ = ["SymmetricLaplaceCurve", "symmetric_laplace", "zil"]
 
 Floats = NDArray[np.float64]
 MAX_DIM = 10_000
-COARSE = 28
-CHECK = 5e-9  # largest absolute error of delta(0) against 1 - 2 alpha(0)
-SUPPORT = 42.0  # the integrand is followed down to e^-42 of its peak
+CHECK = 1e-9  # largest error of delta against the other route to it, relative to Q[L > t]
+RESOLVED = 2e-3  # the share of Q[L > t] that must be left in delta for the difference to be used
+FEW = 4  # so many thresholds are evaluated one by one
 
 
-def rejection_probability(law: RadialLaw, shift: float, t: Floats) -> Floats:
-    """Log P[L > t] for thresholds 0 <= t below the largest loss; `shift` is C = sqrt(2k) c.
-
-    Parameters
-    ----------
-    law : RadialLaw
-    shift : float
-    t : array of shape (m,)
-
-    Returns
-    -------
-    array of shape (m,)
-        Relative error about 1e-13 for moderate parameters; see the tests for the measured range.
-
-    Examples
-    --------
-    >>> law = radial_law(2, 1.0)
-    >>> round(float(np.exp(rejection_probability(law, 2**0.5, np.array([0.7]))[0])), 10)
-    0.1463869363
-    """
-    entry, inside = _axis(law.dim, law.shape, shift).crossings(t)
-    start = shift - entry
-    # y = z - start = unit (e^x - 1): linear near the entry, logarithmic far away
-    unit = np.where(entry > 0, entry, start)
-
-    def log_integrand(x: Floats, steps: int) -> Floats:
-        y = unit[:, None] * np.expm1(x)
-        offset = y - entry[:, None]  # z - C, signed
-        z = start[:, None] + y
-        u = np.log(z)
-        w = law.solve_drop(u, t[:, None], steps)
-        step = z * np.expm1(w)
-        radius = np.where(w < -0.5, np.exp(u + w), z + step)
-        slack = np.where(w < -0.5, radius - np.abs(offset), np.where(offset > 0, shift, z + offset) + step)
-        reach = np.maximum(slack, 0.0) * (radius + np.abs(offset)) / (2 * shift * z)
-        with np.errstate(divide="ignore"):
-            angle = _log_cap_probability(law.dim, np.minimum(reach, 1.0))
-            return law.log_radial_density(u) - u + angle + np.log(y + unit[:, None])
-
-    def support(low: Floats, high: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """The part of [low, high] where the integrand matters, and whether it still matters at the end."""
-        fraction = _sine_map((np.arange(COARSE) + 0.5) / COARSE)[0]
-        value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 1)
-        keep = value > value.max(axis=1, keepdims=True) - SUPPORT
-        first, last = np.argmax(keep, axis=1), COARSE - 1 - np.argmax(keep[:, ::-1], axis=1)
-        grid = np.concatenate([[0.0], fraction, [1.0]])
-        return low + (high - low) * grid[first], low + (high - low) * grid[last + 2], keep[:, -1]
-
-    fall, zero = 50.0, np.zeros_like(t)
-    while True:
-        far = np.exp(law.far_end(np.log(start), fall)) - start
-        low, high, at_end = support(zero, np.log1p(np.minimum(inside, far) / unit))
-        if fall > 1e4 or not np.any(at_end & (far < inside)):
-            break
-        fall *= 2  # a rare event: the integral lives where the radial density itself is tiny
-    for _ in range(2 if law.dim > 100 else 1):
-        low, high, _ = support(low, high)
-    fraction, jacobian, weight = _fine_rule(law.dim)
-    value = log_integrand(low[:, None] + (high - low)[:, None] * fraction, 12)
-    peak = np.maximum(value.max(axis=1), -1e5)
-    total = np.exp(value - peak[:, None]) @ (weight * jacobian)
-    with np.errstate(divide="ignore"):
-        return np.log(total * (high - low)) + peak
-
-
-@lru_cache(maxsize=16)
-def _fine_rule(dim: int) -> tuple[Floats, Floats, Floats]:
-    """Gauss-Legendre nodes; the probability of a cap varies on a scale of dim^(-1/2)."""
-    x, weight = np.polynomial.legendre.leggauss(max(64, 16 * math.ceil(0.8 * math.sqrt(dim))))
-    return (*_sine_map((1 + x) / 2), weight / 2)
-
-
-def _sine_map(x: Floats) -> tuple[Floats, Floats]:
-    """sin^2 substitution: powers (1 - tau)^((d-1)/2) at the ends become analytic for every integer d."""
-    return np.sin(0.5 * np.pi * x) ** 2, 0.5 * np.pi * np.sin(np.pi * x)
-
-
-def _log_cap_probability(dim: int, reach: Floats) -> Floats:
-    """Log P[cos(angle) > 1 - reach] for a uniform direction in R^dim, 0 <= reach <= 1."""
-    from scipy.special import betainc, betaln, hyp2f1
-
-    with np.errstate(divide="ignore"):
-        if dim == 1:
-            return np.where(reach > 0, math.log(0.5), -np.inf)
-        if dim == 3:
-            return np.log(0.5 * reach)
-        square = reach * (2 - reach)
-        if dim == 2:
-            return np.log(np.arcsin(np.sqrt(square)) / np.pi)
-        a = (dim - 1) / 2
-        value = 0.5 * betainc(a, 0.5, square)
-        result = np.log(value)
-        # in high dimension the incomplete beta function underflows; its logarithm is still needed
-        tiny = value < 1e-280
-        if np.any(tiny):
-            x = np.maximum(square[tiny], 1e-300)
-            series = hyp2f1(a + 0.5, 1.0, a + 1.0, x)  # DLMF 8.17.8
-            result[tiny] = a * np.log(x) + 0.5 * np.log1p(-x) - math.log(2 * a) - betaln(a, 0.5) + np.log(series)
-            result[square == 0] = -np.inf
-        return result
-
-
-class _Axis:
-    """Where the line through both centres enters and leaves the region L > t (one law, one shift)."""
-
-    def __init__(self, law: RadialLaw, shift: float) -> None:
-        self.law, self.shift = law, shift
-        self.at_centre = law.at_zero - float(law.log_density(np.array([math.log(shift)]))[0])
-        self.rising = law.order >= 0.5  # for these shapes the loss grows behind the centre of Q
-        self._grids: dict[float, tuple[Floats, Floats]] = {}
-
-    def crossings(self, t: Floats) -> tuple[Floats, Floats]:
-        """Distance of the entry before the centre of Q (negative: behind it) and length inside the region.
-
-        A region that reaches to infinity has infinite length.
-        """
-        entry = np.full_like(t, self.shift / 2)
-        length = np.full_like(t, np.inf)
-        inside = (t > 0) & (t < self.at_centre)
-        if inside.any():
-            entry[inside] = self._distance(t[inside], -1.0)
-        late = (t > 0) & ~inside
-        if late.any():
-            entry[late] = -self._distance(t[late], 1.0)
-        closed = inside & (t > self.shift) & (not self.rising)
-        if closed.any():
-            length[closed] = entry[closed] + self._distance(t[closed], 1.0)
-        return entry, length
-
-    def _loss(self, x: Floats, side: float) -> tuple[Floats, Floats]:
-        """Loss at distance a = e^x from the centre, on one side, and its derivative in x."""
-        a, shift, law = np.exp(x), self.shift, self.law
-        other = np.log(shift + side * a)
-        derivative = -law.slope(x) + law.slope(other) * (side * a / (shift + side * a))
-        ratio = shift / a if side > 0 else np.maximum(shift - 2 * a, 0.0) / a  # other distance over a, less one
-        return law.drop(other, -np.log1p(ratio)), derivative
-
-    def _grid(self, side: float) -> tuple[Floats, Floats]:
-        if side not in self._grids:
-            last = math.log(self.shift / 2) if side < 0 else 40.0
-            middle = min(0.0, last) - 12.0
-            x = np.concatenate([np.linspace(-650.0, middle, 160)[:-1], np.linspace(middle, last, 400)])
-            self._grids[side] = x, self._loss(x, side)[0]
-        return self._grids[side]
-
-    def _distance(self, t: Floats, side: float) -> Floats:
-        """The distance with loss t: bracketed by the grid, then Newton steps kept inside the bracket."""
-        sign = -1.0 if side > 0 and self.rising else 1.0
-        grid, loss = self._grid(side)
-        heights = np.minimum.accumulate(sign * loss)
-        i = np.clip(np.searchsorted(-heights, -sign * t) - 1, 0, len(grid) - 2)
-        low, high = grid[i], grid[i + 1]
-        x = 0.5 * (low + high)
-        for _ in range(60):
-            value, derivative = self._loss(x, side)
-            rest = value - t
-            above = sign * rest > 0
-            low, high = np.where(above, x, low), np.where(above, high, x)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = x - rest / derivative
-            moved = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
-            done = np.abs(moved - x) <= 1e-9 * np.maximum(np.abs(x), 1e-3)  # the next error is its square
-            x = moved
-            if np.all(done):
-                break
-        return np.exp(x)
-
-
-@lru_cache(maxsize=32)
-def _axis(dim: int, shape: float, shift: float) -> _Axis:
-    return _Axis(radial_law(dim, shape), shift)
+@lru_cache(maxsize=1)
+def _gauss() -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(10)
 
 
 @dataclass(frozen=True)
@@ -250,7 +84,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         if math.isfinite(top):
             edges = [top * (1 - 0.5 ** (j / 2)) for j in range(41)]
             # where the region's boundary passes through the centre of Q, alpha is not smooth
-            centre = _axis(self.dim, self.shape, shift).at_centre
+            centre = axis_of(self.dim, self.shape, shift).at_centre
             if 1e-3 * top < centre < 0.99 * top:
                 graded = [centre * (1 + side * 0.25**j) for j in range(1, 6) for side in (-1, 1)]
                 near = sorted([centre, *(x for x in graded if x < 0.99 * top)])
@@ -262,20 +96,100 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             longest = 0.3 if law.order > -0.25 else math.inf
             while edges[-1] < 1e7 and len(edges) < 400:
                 edges.append(edges[-1] + min(0.5 * edges[-1], longest))
-        panels = Panels(lambda t: rejection_probability(law, shift, t), edges, top)
-        self._check(panels)
-        return panels
+        none = np.empty(0)
+        return Panels(
+            lambda t: loss_tails(law, shift, t, none)[0],
+            edges,
+            top,
+            log_delta_exact=self._log_difference,
+            verify=self._verify,
+        )
 
-    def _check(self, panels: Panels) -> None:
-        """By symmetry delta(0) = 1 - 2 alpha(0): one equation that every panel takes part in."""
-        log_alpha, log_delta = panels.read(np.zeros(1))
-        error = abs(math.expm1(float(log_delta[0])) + 2 * math.exp(float(log_alpha[0])))
+    @cached_property
+    def _known_tails(self) -> dict[float, tuple[float, float]]:
+        return {}
+
+    def _tails_at(self, t: float, *more: float) -> tuple[float, float]:
+        """Log P[L > t] and log Q[L > t] at one t >= 0, by two integrals; `more` will be needed soon."""
+        known = self._known_tails
+        if t not in known:
+            new = np.array(sorted({t, *more} - known.keys()))
+            new = new[new < self.max_loss]
+            pairs = loss_tails(radial_law(self.dim, self.shape), self._separation, new, new)
+            known.update(zip(new.tolist(), zip(*(v.tolist() for v in pairs), strict=True), strict=True))
+        return known[t]
+
+    def _touchy(self, t: float) -> bool:
+        """Whether the tails depend on the last digits of t: at the largest loss, and at the loss at Q's centre."""
+        centre = axis_of(self.dim, self.shape, self._separation).at_centre
+        return self.max_loss - t < 1e-3 * t or abs(t - centre) < 1e-4 * t
+
+    def _log_difference(self, t: float, *more: float) -> float:
+        """Log of delta(t) = Q[L > t] - e^t P[L > t], or nan where that cancels."""
+        if t >= self.max_loss:
+            return -math.inf
+        if self._touchy(t):
+            return math.nan
+        log_alpha, log_exceed = self._tails_at(t, *more)
+        share = -math.expm1(min(t + log_alpha - log_exceed, 0.0))
+        return min(log_exceed + math.log(share), 0.0) if share > RESOLVED else math.nan
+
+    def _verify(self, t: float, log_delta: float) -> None:
+        """Compare delta, an integral of e^t P[L > t] over t, with the difference of two tails.
+
+        Not where both depend on the last digits of t, close to the largest loss, or on what is below 1e-300.
+        """
+        if self._touchy(t) or log_delta < -700.0:
+            return
+        log_alpha, log_exceed = self._tails_at(t)
+        error = abs(1 - math.exp(t + log_alpha - log_exceed) - math.exp(log_delta - log_exceed))
         if not error < CHECK:
             raise ArithmeticError(
-                f"the integrals for dim={self.dim}, c={self.c!r}, shape={self.shape!r} miss their own check by "
-                f"{error:.1e}, more than {CHECK:.0e}; no number is better than a wrong one. Please report it, and "
-                "use symmetric_laplace_limit, which is a lower bound for every dimension."
+                f"the integrals for dim={self.dim}, c={self.c!r}, shape={self.shape!r} miss their own check at "
+                f"{t!r} by {error:.1e}, more than {CHECK:.0e}; no number is better than a wrong one. Please report "
+                "it, and use symmetric_laplace_limit, which is a lower bound for every dimension."
             )
+
+    @cached_property
+    def _points(self) -> dict[float, float]:
+        """Log delta at the first few thresholds that were asked for, before there are panels."""
+        return {}
+
+    def _at_few(self, t: Floats) -> Floats | None:
+        """Log delta at few thresholds t >= 0 without panels; None where there are too many or it cancels."""
+        known = self._points
+        new = [x for x in dict.fromkeys(t.ravel().tolist()) if x not in known]
+        if new and ("_panels" in self.__dict__ or len(known) + len(new) > FEW):
+            return None
+        for x in new:
+            value = self._checked_difference(x)
+            if math.isnan(value):
+                return None
+            known[x] = value
+        return np.array([known[x] for x in t.ravel().tolist()]).reshape(t.shape)
+
+    def _checked_difference(self, t: float) -> float:
+        """Log delta(t), compared with the integral of e^t P[L > t] over an interval above t; nan if they differ."""
+        top = self.max_loss
+        if t >= top:
+            return -math.inf
+        x, weight = _gauss()
+        h = min(0.25 * max(t, 0.25 * self._separation), 0.25 * (top - t))
+        for _ in range(2):
+            at = np.concatenate([[t], t + h * (1 + x) / 2, [t + h]])
+            ends = at[[0, -1]]
+            log_alpha, log_exceed = loss_tails(radial_law(self.dim, self.shape), self._separation, at, ends)
+            self._known_tails.update(zip(ends.tolist(), zip(log_alpha[[0, -1]], log_exceed, strict=True), strict=True))
+            value = self._log_difference(t)
+            if not math.isfinite(value):
+                break
+            mass = np.exp(at + log_alpha - value)  # its first entry is -d log delta / dt
+            if mass[0] * h < 1.5:
+                left = math.exp(log_exceed[1] - value) - float(mass[-1])
+                fallen = float(mass[1:-1] @ weight) * h / 2
+                return value if abs(1 - left - fallen) < CHECK / RESOLVED else math.nan
+            h = 0.7 / float(mass[0])
+        return math.nan
 
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
         t = np.abs(log_ratio)
@@ -293,7 +207,9 @@ class SymmetricLaplaceCurve(TradeOffCurve):
 
     def _log_delta(self, epsilon: Floats) -> Floats:
         e = np.abs(epsilon)
-        value = self._panels.read(e)[1]
+        value = self._at_few(e) if e.size <= FEW else None
+        if value is None:
+            value = self._panels.read(e)[1]
         with np.errstate(divide="ignore", invalid="ignore"):
             mirrored = np.log1p(-np.exp(-e) * -np.expm1(value))
         return np.where(epsilon < 0, mirrored, value)
@@ -331,7 +247,9 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         for low, high in pairwise(self._panels.edges):
             panels = self._panels.covering(low, high * (1 - 1e-15))
             if panels:
+                # just inside the last panel, so that the next interval is not made
                 t = np.concatenate([np.linspace(panel.low, panel.high, 32) for panel in panels])
+                t[-1] -= 1e-12 * (t[-1] - t[-2])
                 columns.append(np.vstack([t, height(t)]))
             if not columns or columns[-1][1, -1] < bottom:
                 break

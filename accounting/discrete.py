@@ -235,9 +235,7 @@ def from_points(alpha: ArrayLike, beta: ArrayLike) -> DiscreteCurve:
         raise ValueError(
             f"alpha and beta must have the same positive length, got {a.size} and {b.size}; pass pairs of points."
         )
-    points = np.unique(np.column_stack([np.r_[0.0, a, 1.0], np.r_[1.0, b, 0.0]]), axis=0)
-    hull = _lower_hull(points)
-    x, y = hull[:, 0], hull[:, 1]
+    x, y = _lower_hull(np.r_[0.0, a, 1.0], np.r_[1.0, b, 0.0])
     # the first point has alpha = 0: what f lacks to 1 there is an infinite loss
     dx, dy = np.r_[0.0, np.diff(x)], np.r_[1 - y[0], -np.diff(y)]
     with np.errstate(divide="ignore"):
@@ -245,20 +243,30 @@ def from_points(alpha: ArrayLike, beta: ArrayLike) -> DiscreteCurve:
     return from_atoms(slope, dx, np.maximum(dy, 0.0))
 
 
-def _lower_hull(points: Any) -> Floats:
-    """Lower convex hull of points sorted by the first coordinate (the lowest point per abscissa)."""
+def _lower_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Corners of the lower convex hull of points in any order, from left to right."""
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    lowest = np.append(True, x[1:] > x[:-1])
+    x, y = x[lowest], y[lowest]
+    # a point on or above the chord of its neighbours is no corner: most go in a few passes over all of them
+    while len(x) > 2:
+        keep = np.append(np.append(True, _turn(x[:-2], y[:-2], x[1:-1], y[1:-1], x[2:], y[2:]) > 0), True)
+        few = np.count_nonzero(keep) > 0.9 * len(x)
+        x, y = x[keep], y[keep]
+        if few:
+            break
     hull: list[tuple[float, float]] = []
-    for x, y in points.tolist():
-        if hull and hull[-1][0] == x:
-            continue
-        while len(hull) >= 2 and _turn(hull[-2], hull[-1], (x, y)) <= 0:
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(hull) >= 2 and _turn(*hull[-2], *hull[-1], *point) <= 0:
             hull.pop()
-        hull.append((x, y))
-    return np.array(hull)
+        hull.append(point)
+    corners = np.array(hull)
+    return corners[:, 0], corners[:, 1]
 
 
-def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+def _turn(ax: Any, ay: Any, bx: Any, by: Any, cx: Any, cy: Any) -> Any:
+    return (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
 
 
 def from_profile(epsilon: ArrayLike, delta: ArrayLike) -> DiscreteCurve:

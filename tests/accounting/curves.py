@@ -4,9 +4,13 @@ import numpy as np
 
 import privfit.accounting as pa
 from privfit.accounting.composition import ComposedCurve
+from privfit.accounting.discrete_noise import discrete_gaussian, discrete_laplace
+from privfit.accounting.exponential_mechanism import exponential_mechanism
+from privfit.accounting.generalized_gaussian import generalized_gaussian
 from privfit.accounting.shuffling import shuffled
 from privfit.accounting.subsampling import subsample
 from privfit.accounting.symmetrized import symmetrized
+from privfit.accounting.unary_encoding import optimized_unary_encoding
 
 CURVES = {
     "gaussian": pa.gaussian(1.2),
@@ -31,6 +35,12 @@ CURVES = {
     "subsampled": subsample(pa.gaussian(1.5), 0.3),
     "sampled without replacement": subsample(pa.laplace(1.5), 0.3, "without_replacement"),
     "shuffled": shuffled(1.5, 20),
+    "discrete Laplace": discrete_laplace(1.1, 4),
+    "discrete Gaussian": discrete_gaussian(1.7, 2),
+    "discrete Gaussian, wide": discrete_gaussian(90.0, 100),
+    "unary encoding": optimized_unary_encoding(1.0),
+    "bounded range": exponential_mechanism(1.3),
+    "generalised Gaussian": generalized_gaussian(0.9, 1.4),
     "composed": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
 }
 

@@ -71,7 +71,7 @@ def _table(dim: int) -> Floats:
 
 
 def _smooth_part(dim: int, reach: Floats) -> Floats:
-    """g at any reach in (0, 1)."""
+    """The function g at any reach in (0, 1)."""
     from scipy.special import betaincc, betaln
 
     a = (dim - 1) / 2

@@ -94,7 +94,6 @@ def log_ball(law: RadialLaw, u: Floats) -> Floats:
     >>> round(float(np.exp(log_ball(radial_law(1, 1.0), np.array([0.0]))[0])), 12) == round(1 - math.exp(-1), 12)
     True
     """
-
     inner = u < law.mode
     side = np.where(inner, -1.0, 1.0)  # the ball itself, or what lies outside it: the smaller part decays from u
 

@@ -1,4 +1,4 @@
-"""Roots of many monotone functions at once, without brackets from the caller.
+"""Roots: of many monotone functions at once, without brackets from the caller, and of one expensive function.
 
 A decreasing function is bracketed by doubling from 1 and bisected until the two ends are neighbouring
 floats (or their gap is below 4 ulp), so that both ends can be used: one lies on each side of the truth.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bisect_decreasing"]
+__all__ = ["bisect_decreasing", "chandrupatla"]
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +66,52 @@ def bisect_decreasing(
         low = np.where(up, middle, low)
         high = np.where(active & ~up, middle, high)
     return low.reshape(shape), high.reshape(shape)
+
+
+def chandrupatla(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """Root of one function between two points where its signs differ (Chandrupatla 1997).
+
+    Inverse quadratic interpolation where the last three points allow it, bisection otherwise. Meant for functions
+    of which every evaluation counts.
+
+    Parameters
+    ----------
+    function : callable
+    low, high : float
+    tolerance : float
+        Absolute tolerance of the root.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(chandrupatla(lambda x: x**3 - 2, 1.0, 2.0, 1e-12), 10)
+    1.2599210499
+    """
+    b, a = low, high
+    fb, fa = function(b), function(a)
+    share = 0.5 if fa == fb else min(max(fb / (fb - fa), 0.05), 0.95)  # the first step is a secant step
+    share = 1 - share
+    for _ in range(200):
+        x = a + share * (b - a)
+        value = function(x)
+        if (value < 0) == (fa < 0):
+            c, fc = a, fa
+        else:
+            c, b, fc, fb = b, a, fb, fa
+        a, fa = x, value
+        best = a if abs(fa) < abs(fb) else b
+        limit = tolerance / abs(b - a)
+        if limit > 0.5 or value == 0:
+            return best
+        position, height = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        share = 0.5
+        if height * height < position and (1 - height) ** 2 < 1 - position:
+            share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        share = min(max(share, limit), 1 - limit)
+    return best
 
 
 def _between(low: Floats, high: Floats) -> Floats:

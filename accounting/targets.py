@@ -1,0 +1,207 @@
+"""Privacy requirements that noise can be calibrated to.
+
+A target measures by how much a curve meets it (`Target.slack`), on the safe side of every numerical error.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit.accounting.base import MIRROR, TradeOffCurve
+from privfit.accounting.gaussian import GaussianCurve
+from privfit.accounting.validation import check_number
+
+__all__ = ["GDP", "Advantage", "Budget", "ErrorRates", "Target", "as_target"]
+
+
+class Target(ABC):
+    """A privacy requirement; `slack` is positive when a curve meets it with room to spare."""
+
+    @abstractmethod
+    def slack(self, curve: TradeOffCurve) -> float:
+        """A continuous measure that is >= 0 exactly when the curve meets the target, on the safe side."""
+
+    def met_by(self, curve: TradeOffCurve) -> bool:
+        """Whether the curve meets the target, judged on the safe side of every numerical error.
+
+        Parameters
+        ----------
+        curve : TradeOffCurve
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> from privfit.accounting.gaussian import gaussian
+        >>> Budget(1.0, 1e-5).met_by(gaussian(0.1)), Budget(1.0, 1e-5).met_by(gaussian(1.0))
+        (True, False)
+        """
+        return self.slack(curve) >= 0
+
+
+@dataclass(frozen=True)
+class Budget(Target):
+    """(epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0, in nats.
+    delta : float
+        In [0, 1); 0 asks for pure DP.
+
+    Examples
+    --------
+    >>> Budget(1.0, 1e-5)
+    Budget(epsilon=1.0, delta=1e-05)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, 0.0))
+        hint = "A delta of 1 or more allows everything; ask for less than 1 / (number of records)."
+        object.__setattr__(self, "delta", check_number("delta", self.delta, 0.0, 1.0, high_open=True, hint=hint))
+        if self.epsilon == 0 and self.delta == 0:
+            raise ValueError("epsilon and delta must not both be 0: no finite noise hides everything; raise one.")
+
+    def slack(self, curve: TradeOffCurve) -> float:
+        """Log of delta over the curve's delta at epsilon (upper bound)."""
+        if self.delta == 0:
+            return self.epsilon - curve.epsilon(0.0) if curve.epsilon(0.0) < math.inf else -math.inf
+        # what curve.delta computes, without its checks of the argument
+        side = curve._on(MIRROR["upper"])
+        upper = float(side._shift(side._delta(np.float64(self.epsilon)), "upper"))
+        if upper > 1e-290:
+            return math.log(self.delta) - math.log(min(upper, 1.0))
+        return math.log(self.delta) - curve.log_delta(self.epsilon, bound="upper")
+
+
+@dataclass(frozen=True)
+class GDP(Target):
+    """mu-Gaussian differential privacy: a curve above ``G_mu``.
+
+    Parameters
+    ----------
+    mu : float
+        Greater than 0.
+
+    Examples
+    --------
+    >>> from privfit.accounting.gaussian import gaussian
+    >>> GDP(1.0).met_by(gaussian(0.99))
+    True
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_number("mu", self.mu, 0.0, low_open=True))
+
+    def slack(self, curve: TradeOffCurve) -> float:
+        """Log of mu over the curve's own mu."""
+        own = curve.mu if isinstance(curve, GaussianCurve) else curve.gdp()
+        return math.log(self.mu / own) if 0 < own < math.inf else (-math.inf if own else math.inf)
+
+
+@dataclass(frozen=True)
+class Advantage(Target):
+    """Bound on the advantage (true-positive minus false-positive rate) of any membership test.
+
+    Parameters
+    ----------
+    value : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> from privfit.accounting.laplace import laplace
+    >>> Advantage(0.5).met_by(laplace(1.0))
+    True
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        value = check_number("value", self.value, 0.0, 1.0, low_open=True, high_open=True)
+        object.__setattr__(self, "value", value)
+
+    def slack(self, curve: TradeOffCurve) -> float:
+        """Log of the bound over the curve's advantage (upper bound)."""
+        return math.log(self.value / curve.advantage) if curve.advantage > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class ErrorRates(Target):
+    """No attack may have both a false-positive rate below `fpr` and a false-negative rate below `fnr`.
+
+    Parameters
+    ----------
+    fpr, fnr : float
+        A point that must lie on or below the curve; each in (0, 1) with ``fpr + fnr < 1``.
+
+    Examples
+    --------
+    >>> from privfit.accounting.gaussian import gaussian
+    >>> ErrorRates(0.05, 0.8).met_by(gaussian(0.5))
+    True
+    """
+
+    fpr: float
+    fnr: float
+
+    def __post_init__(self) -> None:
+        for name in ("fpr", "fnr"):
+            value = check_number(name, getattr(self, name), 0.0, 1.0, low_open=True, high_open=True)
+            object.__setattr__(self, name, value)
+        if self.fpr + self.fnr >= 1:
+            raise ValueError(
+                f"fpr + fnr must be < 1, got {self.fpr + self.fnr:g}: even perfect privacy lies on the line "
+                "fpr + fnr = 1; lower one of them."
+            )
+
+    def slack(self, curve: TradeOffCurve) -> float:
+        """Height of the curve above the point, relative to it (lower bound)."""
+        return float(curve.curve(self.fpr)) / self.fnr - 1
+
+
+@dataclass(frozen=True)
+class _Dominate(Target):
+    """Lie above a whole curve."""
+
+    curve: TradeOffCurve
+
+    def slack(self, curve: TradeOffCurve) -> float:
+        """Largest log-ratio of the profiles (negative where the curve falls below the target)."""
+        grid = np.union1d(self.curve._comparison_grid(), curve._comparison_grid())
+        wanted, own = (
+            self.curve._log_delta(grid),
+            curve._log_delta(grid) + math.log1p(curve.precision.relative),
+        )
+        live = own > -690.0
+        return float(np.min((wanted - own)[live])) if live.any() else math.inf
+
+
+def as_target(target: Target | TradeOffCurve) -> Target:
+    """A target as it is, or the requirement to lie above a curve.
+
+    Examples
+    --------
+    >>> as_target(Budget(1.0, 1e-5))
+    Budget(epsilon=1.0, delta=1e-05)
+    """
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, TradeOffCurve):
+        return _Dominate(target)
+    raise TypeError(
+        "target must be Budget, GDP, Advantage, ErrorRates or a trade-off curve, "
+        f"got {type(target).__name__}; for example Budget(epsilon=1.0, delta=1e-5)."
+    )

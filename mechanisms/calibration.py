@@ -96,17 +96,15 @@ def laws_by_size(
     return law
 
 
-def _curves(
-    make: Callable[[float], Law], target: Any, domain: Any, protect: str, releases: int
-) -> Callable[[float], TradeOffCurve]:
+def _curves(make: Callable[[float], Law], domain: Any, protect: str, releases: int) -> Callable[[float], TradeOffCurve]:
     def curve(size: float) -> TradeOffCurve:
         law = make(size)
         try:
             return repeated(law.tradeoff(domain, protect), releases)
         except ValueError as error:
             raise ValueError(
-                f"{target} is out of reach of {type(law).__name__} noise here: {error} Loosen the target, or take "
-                'another law: Gaussian, or SymmetricLaplace with shape="best".'
+                f"{error} {type(law).__name__} noise has curves there only; Gaussian noise, and SymmetricLaplace "
+                'with shape="best", have no such limit.'
             ) from error
 
     return curve
@@ -133,7 +131,7 @@ def calibrate_scale(
     make = laws_by_size(cls, domain, relative_scales, parameters)
     unit = make(1.0)
     size = calibrate_charged(
-        _curves(make, target, domain, protect, count),
+        _curves(make, domain, protect, count),
         target,
         count * unit.slack(domain),
         cls.calibration_rtol if rtol is None else rtol,
@@ -177,7 +175,7 @@ def best_shape(
         asked.add(k)
         make = laws_by_size(cls, domain, relative_scales, {"shape": k})
         try:
-            if not as_target(wanted).met_by(_curves(make, target, domain, protect, releases)(GAIN * size)):
+            if not as_target(wanted).met_by(_curves(make, domain, protect, releases)(GAIN * size)):
                 return False
             law = calibrate_scale(
                 cls, target, domain, protect, relative_scales, {"shape": k}, releases=releases, start=size, rtol=1e-4

@@ -118,7 +118,7 @@ def test_the_units_of_the_domain_do_not_matter():
 
 def test_noise_beyond_what_can_be_certified_names_another_law():
     # delta(0) = 1 - exp(-c/sqrt(2)) for shape 1: c = 1.4e-9, and curves are certified down to 1e-8.
-    with pytest.raises(ValueError, match=r'out of reach of SymmetricLaplace .* shape="best"'):
+    with pytest.raises(ValueError, match=r'SymmetricLaplace noise has curves .* shape="best"'):
         SymmetricLaplace.calibrate(Budget(0.0, 1e-9), Ball(0.5, 2))
 
 

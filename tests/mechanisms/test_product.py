@@ -100,5 +100,5 @@ def test_products_that_are_refused(parts, error):
 
 
 def test_a_product_is_not_calibrated_as_a_whole():
-    with pytest.raises(TypeError, match="calibrate each part"):
+    with pytest.raises(TypeError, match="calibrate_parts"):
         Product.calibrate(None, BOX)

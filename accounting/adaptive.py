@@ -24,7 +24,8 @@ class PrivacyFilter:
     """A budget that holds although mechanisms and their parameters are chosen by looking at earlier outputs.
 
     Ask before each release. What is let through, however it was chosen, meets the target as a whole. A refusal
-    costs nothing: a smaller request may follow.
+    costs nothing: a smaller request may follow. A filter lives in memory; to share one between processes or to
+    survive a restart use ``Ledger(target, path, adaptive=...)``.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def _(curve: SlackCurve) -> Parts:
 @take_apart.register
 def _(curve: ZeroInflatedCurve) -> Parts:
     inner = take_apart(curve.base)
-    return Parts(inner.core, 1 - (1 - inner.leak) * (1 - curve.delta0), inner.slack)
+    return Parts(inner.core, inner.leak + (1 - inner.leak) * curve.delta0, inner.slack)
 
 
 @take_apart.register
@@ -143,7 +143,6 @@ def _(curve: DiscreteCurve) -> Parts:
     return Parts(core, leak)
 
 
-@lru_cache(maxsize=512)
 def charge_of(cost: Callable[[TradeOffCurve, float], float], curve: TradeOffCurve, leak: float) -> Charge:
     """Charge of a curve whose core costs ``cost(core, extra leak)``; infinite where no theorem covers it.
 
@@ -155,7 +154,11 @@ def charge_of(cost: Callable[[TradeOffCurve, float], float], curve: TradeOffCurv
     """
     if not isinstance(curve, TradeOffCurve):
         raise TypeError(f"curve must be a TradeOffCurve, got {type(curve).__name__}; build one first.")
-    extra = check_number("leak", leak, 0.0, 1.0, high_open=True)
+    return _charge_of(cost, curve, check_number("leak", leak, 0.0, 1.0, high_open=True))
+
+
+@lru_cache(maxsize=512)
+def _charge_of(cost: Callable[[TradeOffCurve, float], float], curve: TradeOffCurve, extra: float) -> Charge:
     parts = take_apart(curve)
     total_leak = math.inf if parts.leak >= 1 else -math.log1p(-parts.leak) - math.log1p(-extra)
     return Charge(exact(cost(parts.core, extra)), exact(total_leak), exact(parts.slack))
@@ -192,7 +195,7 @@ def leaky_mu(curve: TradeOffCurve, leak: float) -> float:
     >>> pa.symmetric_laplace_limit(0.1).gdp()
     inf
     >>> round(leaky_mu(pa.symmetric_laplace_limit(0.1), 1e-3), 3)
-    1.164
+    1.165
     """
     return max(_leaky_mu(turned, leak) for turned in both_ways(curve))
 

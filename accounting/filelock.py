@@ -2,7 +2,7 @@
 
 On POSIX ``flock`` belongs to the opening of the file, so that threads and forked children that open it anew
 exclude each other, and it ends with the process however that dies. Elsewhere one byte far beyond the content
-is locked with ``msvcrt``, which knows exclusive locks only.
+is locked with ``msvcrt``, which knows exclusive locks only. A network file system must support locks.
 """
 
 from __future__ import annotations

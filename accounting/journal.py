@@ -71,6 +71,7 @@ class Journal:
         self._size = 0  # bytes verified so far, without the newline of the last line
         self._digest = hashlib.sha256()  # of these bytes
         self._descriptor: int | None = None
+        self._expected = ""  # a checksum that must be in the file
 
     @property
     def checksum(self) -> str:
@@ -134,6 +135,13 @@ class Journal:
         _write_all(descriptor, self._size + 1, line + b"\n")
         self._advance(b"\n" + line)
 
+    def renewed(self) -> Journal:
+        """A journal that reads the file from its start again, and insists on what this one has seen of it."""
+        fresh = Journal(self.path, self.kind)
+        verified = not self._expected or self._expected in self.checksums
+        fresh._expected = self.checksum if verified else self._expected
+        return fresh
+
     def _never_begun(self, content: bytes) -> bool:
         """Whether somebody died while writing the first line, so that nothing has been recorded."""
         start = _line({"kind": self.kind}, "")[: len(self.kind) + 10]
@@ -146,9 +154,7 @@ class Journal:
         """Verify the content and return its new records."""
         known = content[: self._size]
         if len(known) < self._size or hashlib.sha256(known).digest() != self._digest.digest():
-            raise ValueError(
-                f"{self.path} was cut or changed after it was read; restore it from a copy before spending more."
-            )
+            raise self._changed()
         rest = content[self._size :]
         if self._size and rest[:1] not in (b"", b"\n"):
             raise self._broken()
@@ -167,12 +173,20 @@ class Journal:
             self._advance((b"\n" if self._size else b"") + piece)
         if not self.checksums:
             raise self._broken()
+        if self._expected and self._expected not in self.checksums:
+            raise self._changed()
+        self._expected = ""
         return records
 
     def _advance(self, text: bytes) -> None:
         self._size += len(text)
         self._digest.update(text)
         self.checksums.append(text[-66:-2].decode("ascii"))
+
+    def _changed(self) -> ValueError:
+        return ValueError(
+            f"{self.path} was cut or changed after it was read; restore it from a copy before spending more."
+        )
 
     def _broken(self) -> ValueError:
         if not self.checksums:

@@ -80,7 +80,7 @@ class Ledger(LedgerView):
     >>> ledger.how_many(pa.gaussian(0.1))
     3
     >>> round(ledger.remaining(lambda sigma: pa.gaussian(1 / sigma)), 4)
-    5.6022
+    5.6032
     """
 
     def __init__(
@@ -177,8 +177,8 @@ class Ledger(LedgerView):
                 # what cannot be read back must not be written: it would make the ledger unreadable
                 entry_of(json.loads(json.dumps(record, allow_nan=False)))
                 self._journal.append(record)
-            self._entries.append(entry)
             self._accounts = after
+            self._entries.append(entry)
             return entry
 
     @contextmanager

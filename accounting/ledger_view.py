@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from privfit.accounting.accounts import Account, Accounts, Room, how_many, measured, would_fit
+from privfit.accounting.accounts import Account, Accounts, Room, how_many, spent_so_far, would_fit
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.calibration import Target, calibrate
 from privfit.accounting.filter_plan import BudgetExceeded
@@ -24,9 +24,8 @@ class LedgerView:
     def __init__(self, target: Target, start: Account, journal: Journal | None) -> None:
         self.target = target
         self._journal = journal
-        self._entries: list[Entry] = []
-        self._notes: list[str] = []
-        self._accounts = Accounts({None: start})
+        self._start = start
+        self._begin()
         self._born = self._process = os.getpid()
         self._mutex = threading.RLock()
 
@@ -44,13 +43,27 @@ class LedgerView:
         with self._mutex:
             if self._journal is None:
                 yield
-            elif writing:
-                with self._journal.writing() as news:
-                    self._absorb(news)
+                return
+            try:
+                if writing:
+                    with self._journal.writing() as news:
+                        self._absorb(news)
+                        yield
+                else:
+                    self._absorb(self._journal.read())
                     yield
-            else:
-                self._absorb(self._journal.read())
-                yield
+            except BudgetExceeded:
+                raise
+            except BaseException:
+                # interrupted anywhere between file and memory: the file decides, from its first line
+                self._journal = self._journal.renewed()
+                self._begin()
+                raise
+
+    def _begin(self) -> None:
+        self._entries: list[Entry] = []
+        self._notes: list[str] = []
+        self._accounts = Accounts({None: self._start})
 
     def _absorb(self, records: list[dict[str, Any]]) -> None:
         for record in records:
@@ -270,7 +283,7 @@ class LedgerView:
         with self._current():
             accounts, entries, notes = self._accounts, list(self._entries), list(self._notes)
         left = would_fit(Room(accounts, None, 0.0, self.target))
-        return summary_of(self.target, entries, notes, measured(self.target, accounts.guarantee()), left)
+        return summary_of(self.target, entries, notes, spent_so_far(accounts, self.target), left)
 
     def __str__(self) -> str:
         return self.summary()

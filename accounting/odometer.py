@@ -59,7 +59,7 @@ class PrivacyOdometer:
     >>> import privfit.accounting as pa
     >>> odometer = PrivacyOdometer(delta=1e-5)
     >>> round(odometer.add(pa.gaussian(0.5)), 3)
-    2.806
+    2.903
     >>> PrivacyOdometer(delta=0.0, method="basic").add(pa.laplace(0.5))
     0.5
     """

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.base import Precision, TradeOffCurve, check_scale
-from privfit.accounting.roots import bisect_decreasing
 
 __all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta", "tight_mu"]
 
@@ -180,33 +179,6 @@ def tight_mu(curve: TradeOffCurve) -> float:
     >>> round(tight_mu(laplace(1.0)), 4)
     1.0301
     """
-    if curve.infinite_mass > 0:
-        return math.inf
-    grid = curve._comparison_grid()
-    best = 0.0
-    for _ in range(6):
-        mus = _matching_mu(curve, grid)
-        i = int(np.argmax(mus))
-        best = max(best, float(mus[i]))
-        unbounded = math.isinf(curve.max_loss)
-        if unbounded and i == len(grid) - 1 and mus[-1] > mus[-2] * (1 + 1e-9):
-            return math.inf
-        grid = np.linspace(grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)], 60)
-    return best * (1 + 1e-9)
+    from privfit.accounting.gdp import tight_mu as enclosed
 
-
-def _matching_mu(curve: TradeOffCurve, grid: Floats) -> Floats:
-    """For every eps the mu with delta_Gauss(eps; mu) = delta(eps); zero where delta is zero."""
-    wanted = curve._log_delta(grid) + math.log1p(curve.precision.relative)
-    alive = wanted > -700.0
-    result = np.zeros(grid.shape)
-    if alive.any():
-        eps = grid[alive]
-
-        def shortfall(log_mu: Floats, index: Floats) -> Floats:
-            i = index.astype(int)
-            return wanted[alive][i] - gaussian_log_delta(eps[i], np.exp(log_mu))
-
-        _, high = bisect_decreasing(shortfall, np.arange(len(eps), dtype=float), lower=-60.0, upper=60.0)
-        result[alive] = np.exp(high)
-    return result
+    return enclosed(curve)

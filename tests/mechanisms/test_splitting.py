@@ -94,7 +94,7 @@ def test_the_split_is_the_best_of_a_grid_of_all_splits(criterion):
         return combine([1 + 12 * 2 / mu**2, (2 * p - 1) ** -2.0])
 
     best = math.inf
-    for own in np.linspace(0.02, 1.999, 300):
+    for own in np.linspace(0.02, 1.999, 120):
         mu = brentq(lambda m, e=own: joint_delta(2.0, m, e) - 1e-3, 1e-3, 5.0)
         best = min(best, cost(mu, own))
     law = calibrate_parts(target, BOTH, DOMAIN, criterion=criterion)

@@ -28,7 +28,7 @@ from privfit.accounting.gaussian import gaussian
 from privfit.accounting.validation import check_choice, check_number
 from privfit.accounting.wrappers import shifted, zero_inflated
 
-__all__ = ["METHODS", "Rule", "make_rule", "pure_epsilon", "without_leak"]
+__all__ = ["METHODS", "Rule", "make_rule", "pure_epsilon", "slack_cost", "without_leak"]
 
 
 class Rule(ABC):
@@ -161,6 +161,19 @@ class _Concentrated(Rule):
         return _quoted(target)
 
 
+def slack_cost(budget: Budget, slack: float) -> float:
+    """What a total variation error of a sampler adds to delta at the budget's epsilon.
+
+    Examples
+    --------
+    >>> slack_cost(Budget(0.0, 0.1), 0.01)
+    0.02
+    """
+    if slack == 0:
+        return 0.0
+    return (1 + math.exp(budget.epsilon)) * slack if budget.epsilon < 700 else math.inf
+
+
 def without_leak(core: TradeOffCurve, leak: float) -> TradeOffCurve:
     """A curve g with ``core >= zero_inflated(g, leak)``: (eps, leak)-DP is eps-DP with a leak.
 
@@ -187,7 +200,7 @@ def _clean_budget(target: Target, leak: float, slack: float, method: str) -> tup
     if leak == slack == 0:
         return target.epsilon, math.log(target.delta)
     # below the rounding of the curves that are put together again
-    left = target.delta * (1 - 4e-12) - leak - (1 + math.exp(target.epsilon)) * slack
+    left = target.delta * (1 - 4e-12) - leak - slack_cost(target, slack)
     if left <= 0:
         raise ValueError(f"leak={leak:g} and slack={slack:g} use up delta = {target.delta:g}; reserve less.")
     return target.epsilon, math.log(left) - math.log1p(-leak)

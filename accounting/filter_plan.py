@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from privfit.accounting.adaptive_rules import METHODS, Rule, make_rule
+from privfit.accounting.adaptive_rules import METHODS, Rule, make_rule, slack_cost
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Advantage, Budget, ErrorRates, Target, as_target
+from privfit.accounting.calibration import GDP, Advantage, Budget, ErrorRates, Target, as_target
 from privfit.accounting.charges import Charge, charge_of, exact
 from privfit.accounting.validation import check_choice, check_number
 
@@ -102,6 +102,11 @@ class FilterPlan:
                 f"no finite {unit} covers this release under method {self.rule.name!r}; charge it with leak=... on a "
                 "filter that reserves leak=..., use noise with a lighter tail, or another method."
             )
+        if isinstance(self.target, GDP) and (charge.slack or charge.leak):
+            return (
+                "no mu covers the sampler slack or certain disclosure of this release; set a Budget(epsilon, delta) "
+                "instead of a GDP target."
+            )
         if float(total.slack) > self.slack:
             return (
                 f"the release has sampler slack {float(charge.slack):.3g} and {float(spent.slack):.3g} of the reserve "
@@ -140,7 +145,7 @@ def plan_filter(
     wanted = as_target(target)
     check_choice("method", method, ("auto", *METHODS))
     eta = _default_slack(wanted) if slack is None else check_number("slack", slack, 0.0, 0.5)
-    whole = wanted.delta - _slack_cost(wanted, eta) if isinstance(wanted, Budget) else 0.0
+    whole = wanted.delta - slack_cost(wanted, eta) if isinstance(wanted, Budget) else 0.0
     default = whole if method == "basic" and whole > 0 else 0.0
     reserve = default if leak is None else check_number("leak", leak, 0.0, 1.0, high_open=True)
     if isinstance(wanted, Budget) and (reserve > whole or (reserve == whole > 0 and method != "basic")):
@@ -148,20 +153,20 @@ def plan_filter(
             f"leak + (1 + e^epsilon) slack must be below delta = {wanted.delta:g}, got leak={reserve:g} and "
             f"slack={eta:g}; reserve less of the target."
         )
+    if isinstance(wanted, GDP) and (reserve or eta):
+        raise ValueError(
+            f"leak and slack must be 0 for {wanted!r}, got leak={reserve:g} and slack={eta:g}: no mu covers certain "
+            "disclosure; set a Budget(epsilon, delta) instead."
+        )
     plan = FilterPlan(wanted, make_rule(method, wanted, reserve, eta, order), reserve, eta)
     _ = plan.limit
     return plan
 
 
-def _slack_cost(budget: Budget, slack: float) -> float:
-    """What a total variation error adds to delta."""
-    return (1 + math.exp(min(budget.epsilon, 700.0))) * slack
-
-
 def _default_slack(target: Target) -> float:
     """A millionth of the target: room for samplers that miss their law by 1e-15, at no visible cost."""
     if isinstance(target, Budget):
-        return 1e-6 * target.delta / _slack_cost(target, 1.0)
+        return 1e-6 * target.delta / slack_cost(target, 1.0)
     if isinstance(target, Advantage):
         return 1e-6 * target.value
     if isinstance(target, ErrorRates):

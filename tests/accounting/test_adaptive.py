@@ -25,10 +25,12 @@ TAILS = {
 # --- limits ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("eps", "delta"), [(1.0, 1e-5), (0.1, 1e-8), (8.0, 1e-6), (1.0, 1e-300)])
+@pytest.mark.parametrize(
+    ("eps", "delta"), [(1.0, 1e-5), (1e-3, 1e-10), (20.0, 1e-5), (0.0, 1e-5), (1000.0, 1e-12), (1.0, 1e-300)]
+)
 def test_gdp_limit_is_the_largest_mu_of_the_budget(eps, delta):
     limit = PrivacyFilter(pa.Budget(eps, delta), "gdp", slack=0.0).plan.limit
-    with mpmath.workdps(60):
+    with mpmath.workdps(500):
 
         def true_delta(mu):
             mu = mpmath.mpf(mu)
@@ -151,8 +153,9 @@ def test_sampler_slack_has_a_default_reserve_and_a_limit():
     assert budget.spent == pytest.approx(0.1, rel=1e-15)
     with pytest.raises(BudgetExceeded, match="sampler slack 1e-09"):
         budget.ask(pa.shifted(pa.gaussian(0.1), 1e-9))
-    with pytest.raises(BudgetExceeded, match="sampler slack"):
+    with pytest.raises(BudgetExceeded, match=r"no mu covers the sampler slack .* set a Budget"):
         PrivacyFilter(pa.GDP(1.0)).ask(released)
+    assert PrivacyFilter(pa.Budget(1000.0, 1e-12)).plan.slack == 0.0
 
 
 @pytest.mark.parametrize("curve", TAILS.values(), ids=TAILS.keys())
@@ -391,6 +394,10 @@ def test_rdp_and_zcdp_filters_charge_the_closed_forms():
         (lambda: PrivacyFilter(pa.Budget(1, 0.0), "gdp"), ValueError, "choose another method"),
         (lambda: PrivacyFilter(pa.GDP(1.0), "zcdp"), ValueError, "method='gdp'"),
         (lambda: PrivacyFilter(1.0), TypeError, "target"),
+        (lambda: PrivacyFilter(pa.GDP(1.0), leak=0.1), ValueError, "set a Budget"),
+        (lambda: PrivacyFilter(pa.GDP(1.0), "basic", slack=1e-9), ValueError, "set a Budget"),
+        (lambda: PrivacyFilter(pa.Advantage(0.1), leak=0.2), ValueError, "reserve less"),
+        (lambda: PrivacyFilter(pa.Budget(1000.0, 1e-5), slack=1e-9), ValueError, "reserve less"),
         (lambda: PrivacyFilter(pa.GDP(1.0)).ask(0.5), TypeError, "curve must be a TradeOffCurve"),
         (lambda: PrivacyFilter(pa.GDP(1.0)).ask([0.5]), TypeError, "curve must be a TradeOffCurve"),
         (lambda: PrivacyFilter(pa.GDP(1.0)).ask(pa.gaussian(0.1), leak=1.0), ValueError, "leak"),

@@ -185,4 +185,5 @@ def _pairwise(curve: TradeOffCurve, pi: Floats) -> float:
     gap = pi[1] / pi[0]
     starts = [(0.5, 0.0), (0.95, 0.0), (min(1 / max(1 - gap, 1e-3), 1e3), min(gap / max(1 - gap, 1e-3), 1e3))]
     options = {"xatol": 1e-9, "fatol": 1e-12}
-    return min(float(minimize(value, start, method="Nelder-Mead", options=options).fun) for start in starts)
+    found = [minimize(value, np.array(start), method="Nelder-Mead", options=options) for start in starts]  # type: ignore[call-overload]
+    return min(float(result.fun) for result in found)

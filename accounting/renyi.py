@@ -80,8 +80,7 @@ def rdp(curve: TradeOffCurve, order: ArrayLike) -> Any:
         top = np.isposinf(flat)
         result[top] = max(curve.max_loss, turned.max_loss)
         result[~top] = rdp_family(curve, flat[~top])
-    result = result.reshape(orders.shape)
-    return float(result) if np.ndim(order) == 0 else result
+    return float(result[0]) if np.ndim(order) == 0 else result.reshape(orders.shape)
 
 
 def check_curve(curve: Any) -> None:

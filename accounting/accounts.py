@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import GDP, Budget, ErrorRates, Target, calibrate
+from privfit.accounting.calibration import calibrate
 from privfit.accounting.charges import Charge
 from privfit.accounting.composition import compose, self_compose
 from privfit.accounting.discrete import approximate_dp
 from privfit.accounting.filter_plan import FilterPlan
 from privfit.accounting.gaussian import gaussian
 from privfit.accounting.laplace import laplace
+from privfit.accounting.targets import GDP, Budget, ErrorRates, Target
 from privfit.accounting.wrappers import minimum
 
 __all__ = [

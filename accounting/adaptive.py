@@ -12,10 +12,10 @@ holds at all times at once. Both use only theorems stated for adaptive parameter
 from __future__ import annotations
 
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Target
 from privfit.accounting.charges import Charge
 from privfit.accounting.filter_plan import BudgetExceeded, plan_filter
 from privfit.accounting.odometer import PrivacyOdometer
+from privfit.accounting.targets import Target
 
 __all__ = ["BudgetExceeded", "PrivacyFilter", "PrivacyOdometer"]
 

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import GDP, Budget, Target, calibrate
+from privfit.accounting.calibration import calibrate
 from privfit.accounting.charges import both_ways, leaky_mu
 from privfit.accounting.discrete import approximate_dp
 from privfit.accounting.gaussian import gaussian
+from privfit.accounting.targets import GDP, Budget, Target
 from privfit.accounting.validation import check_choice, check_number
 from privfit.accounting.wrappers import shifted, zero_inflated
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from privfit.accounting.adaptive_rules import METHODS, Rule, make_rule, slack_cost
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import GDP, Advantage, Budget, ErrorRates, Target, as_target
 from privfit.accounting.charges import Charge, charge_of, exact
+from privfit.accounting.targets import GDP, Advantage, Budget, ErrorRates, Target, as_target
 from privfit.accounting.validation import check_choice, check_number
 
 __all__ = ["BudgetExceeded", "FilterPlan", "plan_filter"]

@@ -21,7 +21,6 @@ from typing import Any
 from privfit.accounting.accounts import Account, CurveAccount, FilterAccount, refusal
 from privfit.accounting.adaptive import PrivacyFilter
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Target, as_target
 from privfit.accounting.filter_plan import BudgetExceeded, FilterPlan, plan_filter
 from privfit.accounting.journal import Journal
 from privfit.accounting.ledger_format import (
@@ -36,6 +35,7 @@ from privfit.accounting.ledger_format import (
     target_of,
 )
 from privfit.accounting.ledger_view import LedgerView
+from privfit.accounting.targets import Target, as_target
 
 __all__ = ["BudgetExceeded", "Entry", "Ledger"]
 

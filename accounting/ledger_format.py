@@ -8,9 +8,9 @@ from typing import Any
 
 from privfit.accounting.adaptive import PrivacyFilter
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import GDP, Advantage, Budget, ErrorRates, Target, as_target
 from privfit.accounting.filter_plan import FilterPlan
 from privfit.accounting.journal import now
+from privfit.accounting.targets import GDP, Advantage, Budget, ErrorRates, Target, as_target
 from privfit.accounting.validation import check_number
 
 __all__ = [

@@ -10,10 +10,11 @@ from typing import Any
 
 from privfit.accounting.accounts import Account, Accounts, Room, how_many, spent_so_far, would_fit
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Target, calibrate
+from privfit.accounting.calibration import calibrate
 from privfit.accounting.filter_plan import BudgetExceeded
 from privfit.accounting.journal import Journal
 from privfit.accounting.ledger_format import Entry, entry_of, new_entry, summary_of
+from privfit.accounting.targets import Target
 
 __all__ = ["LedgerView"]
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from privfit.accounting.adaptive_rules import make_rule, pure_epsilon, without_leak
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Budget
 from privfit.accounting.charges import Charge, charge_of, exact, take_apart
+from privfit.accounting.targets import Budget
 from privfit.accounting.validation import check_choice, check_number
 
 __all__ = ["PrivacyOdometer"]

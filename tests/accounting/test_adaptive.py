@@ -11,6 +11,7 @@ import privfit.accounting as pa
 from privfit.accounting.adaptive import BudgetExceeded, PrivacyFilter, PrivacyOdometer
 from privfit.accounting.charges import leaky_mu, take_apart
 from privfit.accounting.ledger import Ledger
+from privfit.accounting.targets import as_target
 
 EPS = np.concatenate([np.linspace(0, 3, 61), [4.0, 6.0, 10.0]])
 TAILS = {
@@ -82,7 +83,7 @@ TARGETS = [
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_the_guarantee_of_a_filter_meets_its_target(target):
-    wanted = pa.calibration.as_target(target)
+    wanted = as_target(target)
     basic = PrivacyFilter(target, "basic")
     if isinstance(target, pa.GDP):
         alpha = np.linspace(0, 1, 2001)

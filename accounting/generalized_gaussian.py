@@ -82,15 +82,22 @@ class GeneralizedGaussianCurve(TradeOffCurve):
 
     def _loss(self, w: Floats) -> Floats:
         """Loss at distance w >= 0 beyond the midpoint a/2, to full relative accuracy."""
+        return self._loss_and_power(w)[0]
+
+    def _loss_and_power(self, w: Floats) -> tuple[Floats, Floats]:
+        """The loss, and |y|^p of the distance y = w - a/2 from the centre of Q."""
         p, half = self.power, self.shift / 2
-        near, far = np.abs(w - half), w + half
+        near = np.abs(w - half)
         # log(far / near) = log1p((far - near) / near) without cancellation on either side
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            ratio = np.log1p(2 * np.minimum(w, half) / near)
-            close = near**p * np.expm1(p * ratio)
-            loss = np.where(p * ratio > 30.0, far**p - near**p, close)
+            power = near**p
+            growth = p * np.log1p(2 * np.minimum(w, half) / near)
+            loss = np.asarray(power * np.expm1(np.minimum(growth, 30.0)))
+            steep = growth > 30.0
+            if np.any(steep):
+                loss[steep] = (np.asarray(w)[steep] + half) ** p - np.asarray(power)[steep]
         # powers beyond the largest float leave an infinite loss, except where there is none
-        return np.where(w == 0, 0.0, np.nan_to_num(loss, nan=np.inf, posinf=np.inf))
+        return np.where(w == 0, 0.0, np.nan_to_num(loss, nan=np.inf, posinf=np.inf)), power
 
     def _crossing(self, t: Floats) -> Floats:
         """Position y = x - a, measured from the centre of Q, where the loss equals t >= 0."""
@@ -137,12 +144,13 @@ class GeneralizedGaussianCurve(TradeOffCurve):
         edges = np.column_stack([bottom, middle, end])
         row, piece = np.nonzero(edges[:, 1:] > edges[:, :-1])
         low, high = edges[row, piece, None], edges[row, piece + 1, None]
-        from_low, from_high, weight = _tanh_sinh(48 if p > SMOOTH else 20)
+        from_low, from_high, weight = _tanh_sinh(20 if p <= SMOOTH else 30 if p <= 10 else 48)
         y = np.where(from_low < 0.5, low + (high - low) * from_low, high - (high - low) * from_high)
         with np.errstate(invalid="ignore"):
             # losses beyond the largest float: all of Q lies above them
-            gain = np.nan_to_num(self._loss(y + self.shift / 2) - epsilon[row, None], nan=np.inf, posinf=np.inf)
-        density = np.exp(peak[row, None] - np.abs(y) ** p)
+            loss, power = self._loss_and_power(y + self.shift / 2)
+            gain = np.nan_to_num(loss - epsilon[row, None], nan=np.inf, posinf=np.inf)
+        density = np.exp(peak[row, None] - power)
         values = ((density * -np.expm1(-np.maximum(gain, 0.0))) @ weight) * (high - low)[:, 0]
         return np.asarray(np.bincount(row, values, len(start)), dtype=np.float64)
 
@@ -172,7 +180,7 @@ class GeneralizedGaussianCurve(TradeOffCurve):
         return np.where(alpha == 0.0, 1.0, np.where(alpha == 1.0, 0.0, value))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _tanh_sinh(steps: int) -> tuple[Floats, Floats, Floats]:
     """Distances of the nodes from both ends of (0, 1), and weights; `steps` nodes per unit of the new variable."""
     tau = np.arange(-steps * 13 // 4, steps * 13 // 4 + 1) / steps

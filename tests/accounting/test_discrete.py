@@ -124,17 +124,18 @@ def test_loss_distribution_gives_back_the_curve_it_came_from():
 
 
 def test_loss_distribution_of_dp_accounting():
-    """Its pessimistic grid bounds the exact Laplace profile from above, and so does the curve made from it."""
-    privacy_loss_distribution = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    interval = 1e-3
-    pld = privacy_loss_distribution.from_laplace_mechanism(1.0, value_discretization_interval=interval)
-    pmf = pld._pmf_remove.to_dense_pmf()
-    loss = (pmf._lower_loss + np.arange(pmf.size)) * interval
-    q = np.append(pmf._probs, pmf._infinity_mass)
-    curve = from_losses(np.append(loss, np.inf), q / q.sum())
-    eps = np.linspace(0.0, 1.1, 45)
-    assert np.allclose(curve.delta(eps), pld.get_delta_for_epsilon(eps), atol=1e-13)
-    assert np.all(curve.delta(eps) >= pa.laplace(1.0).delta(eps, bound="lower"))
+    """Its dense loss distributions are the same object: equal losses, masses and profile."""
+    pld_pmf = pytest.importorskip("dp_accounting.pld.pld_pmf")
+    rng = np.random.default_rng(4)
+    interval, lowest, certain = 0.01, -150, 1e-4
+    loss = (lowest + np.arange(400)) * interval
+    q = rng.dirichlet(np.full(400, 0.5)) * (1 - certain) * np.where(loss > 0, 1.0, np.exp(loss))
+    q[-1] += 1 - certain - q.sum()
+    other = pld_pmf.DensePLDPmf(interval, lowest, q, certain, pessimistic_estimate=True)
+    curve = from_losses(np.append(loss, np.inf), np.append(q, certain))
+    eps = np.linspace(0.0, 3.0, 61)
+    assert np.allclose(curve.delta(eps), other.get_delta_for_epsilon(eps), rtol=1e-10)
+    assert curve.delta(np.inf) == pytest.approx(certain, rel=1e-12)
 
 
 @pytest.mark.parametrize(

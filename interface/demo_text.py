@@ -99,9 +99,10 @@ class Story:
         spread = ", ".join(
             f"{name} {scale:.3g}" for name, scale in zip(columns, numeric.scales(len(columns)), strict=True)
         )
+        kind = f"symmetric Laplace of shape {numeric.shape}" if hasattr(numeric, "shape") else "Gaussian"
         self.say(
             f"Budget: {share:.0%} of ε for the label, the rest for the numeric columns together. Smallest "
-            f"noise that fits: symmetric Laplace of shape {numeric.shape}, standard deviation {spread}; "
+            f"noise that fits: {kind}, standard deviation {spread}; "
             f"the label is told truthfully with probability {label.keep_probability:.3f}."
         )
 

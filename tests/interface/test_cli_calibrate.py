@@ -39,6 +39,12 @@ def test_calibrate_takes_every_target(privfit, target, mechanism):
     assert (code, err) == (0, "") and "Standard deviations" in out and "age" in out
 
 
+def test_best_is_gaussian_noise_where_no_shape_needs_less(privfit):
+    rows = privfit.as_json("calibrate", "--advantage", 0.1, "--dim", 2)["mechanisms"]
+    noise = {row["mechanism"]: row["noise_over_range"] for row in rows}
+    assert noise["best: gaussian"] == noise["gaussian"] == min(noise.values())
+
+
 def test_calibrate_randomised_response(privfit):
     found = privfit.as_json(
         "calibrate",

@@ -79,8 +79,19 @@ def test_laplace_noise_against_a_simulation():
     assert law.guarantee(UNIT, releases=3).record.delta(1.0) <= 0.02
 
 
-@pytest.mark.parametrize("target", [Budget(2.0, 0.05), Advantage(0.3), ErrorRates(0.05, 0.7), gaussian(1.0)], ids=repr)
-@pytest.mark.parametrize("make", [Gaussian, Laplace, RandomizedResponse])
+TARGETS = [Budget(2.0, 0.05), Advantage(0.3), ErrorRates(0.05, 0.7), gaussian(1.0)]
+CASES = [(make, target) for make in (Gaussian, Laplace, RandomizedResponse) for target in TARGETS]
+
+
+@pytest.mark.parametrize(
+    ("make", "target"),
+    [
+        # Composed Laplace curves are evaluated numerically, at many points for a point of f or a whole curve.
+        pytest.param(*case, marks=pytest.mark.slow if case[0] is Laplace and case[1] in TARGETS[2:] else ())
+        for case in CASES
+    ],
+    ids=repr,
+)
 def test_every_target(make, target):
     domain = LABELS if make is RandomizedResponse else UNIT
     one, two = (make.calibrate(target, domain, releases=m) for m in (1, 2))

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.composed import ComposedCurve
 from privfit.accounting.gaussian import GaussianCurve
+from privfit.accounting.limit import ShapedLimitCurve, SymmetricLaplaceLimitCurve
+from privfit.accounting.limit_composition import LimitCompositionCurve
 from privfit.accounting.mixture import MixtureCurve
 from privfit.accounting.radial import RadialLaw, radial_law
 from privfit.accounting.roots import bisect_decreasing
@@ -90,6 +92,14 @@ def loss_tail(curve: TradeOffCurve) -> Tail:
         return rate * at + float(curve._log_delta(np.asarray(at))) - np.log(last - rate)
 
     return Tail(1 + 0.9 * last, at, log_integral)
+
+
+@loss_tail.register(SymmetricLaplaceLimitCurve)
+@loss_tail.register(ShapedLimitCurve)
+@loss_tail.register(LimitCompositionCurve)
+def _(curve: TradeOffCurve) -> Tail:
+    """The tail of delta is polynomial: every order above 1 is infinite."""
+    return Tail(1.0, 0.0)
 
 
 @loss_tail.register

@@ -9,8 +9,7 @@ inflates the variance of a mean, for data that are uniform on the domain:
     added noise           1 + mean_j (variance of the noise)_j / (variance of a uniform column)_j
     randomised response   1/(p - q)^2,  p = P(label kept), q = P(a given other label)
 
-For an additive budget rule of thumb: labels with epsilon_j each and (e, d)-private numbers make a row that is
-(e + sum epsilon_j, d)-private.
+Without the curves: labels with epsilon_j and (e, d)-private numbers make an (e + sum epsilon_j, d)-private row.
 """
 
 from __future__ import annotations
@@ -252,8 +251,7 @@ def _cheapest(split: Callable[[Sequence[float], float], Product], cost: Any, par
 def remaining_budget(epsilon: float, delta: float, labels: Sequence[float], box: Box) -> Budget:
     """Return what is left of a record's budget for its numeric columns when labels take some of epsilon.
 
-    Epsilons add; the numeric sampler's slack eta is charged at the row's epsilon. `calibrate_parts` uses the
-    exact curve of the parts instead and needs a little less noise.
+    Epsilons add. `calibrate_parts` uses the exact curve of the parts instead and needs a little less noise.
 
     Parameters
     ----------
@@ -291,7 +289,7 @@ def remaining_budget(epsilon: float, delta: float, labels: Sequence[float], box:
         )
     rest = total.epsilon - spent
     eta = Gaussian(1.0).slack(box)
-    # `calibrate` itself charges the slack at the numeric epsilon; the rest is charged here.
+    # `calibrate` charges the slack at the numeric epsilon; what it is more at the row's is charged here.
     left = total.delta - eta * (math.exp(min(total.epsilon, 700.0)) - math.exp(min(rest, 700.0)))
     if left <= eta * (1.0 + math.exp(min(rest, 700.0))):
         needed = eta * (1.0 + math.exp(min(total.epsilon, 700.0)))

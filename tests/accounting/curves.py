@@ -7,6 +7,8 @@ from privfit.accounting.composition import ComposedCurve
 from privfit.accounting.discrete_noise import discrete_gaussian, discrete_laplace
 from privfit.accounting.exponential_mechanism import exponential_mechanism
 from privfit.accounting.generalized_gaussian import generalized_gaussian
+from privfit.accounting.group import group
+from privfit.accounting.renyi_conversion import from_rdp, from_zcdp
 from privfit.accounting.shuffling import shuffled
 from privfit.accounting.subsampling import subsample
 from privfit.accounting.symmetrized import symmetrized
@@ -41,6 +43,9 @@ CURVES = {
     "unary encoding": optimized_unary_encoding(1.0),
     "bounded range": exponential_mechanism(1.3),
     "generalised Gaussian": generalized_gaussian(0.9, 1.4),
+    "group of 2": group(pa.zero_inflated(pa.gaussian(0.6), 0.02), 2),
+    "implied by RDP": from_rdp([1.5, 4.0, 16.0], [0.4, 1.0, 4.5]),
+    "implied by zCDP": from_zcdp(0.3),
     "composed": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
 }
 

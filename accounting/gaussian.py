@@ -25,6 +25,7 @@ __all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta", "tight_mu"]
 Floats = NDArray[np.float64]
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 SQRT_2 = math.sqrt(2.0)
+LOSS = 300.0  # how much of its accuracy the difference of two Mills ratios may lose
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,11 @@ def gaussian_log_delta(epsilon: Floats, mu: Floats) -> Floats:
     if np.ndim(epsilon) == 0 and np.ndim(mu) == 0:
         e, m = np.float64(epsilon), np.float64(mu)
         shift = e / m - m / 2
-        steep = max(shift, 1.0) > 30 * m and shift > -3.0
+        steep = max(shift, 1.0) > LOSS * m and shift > -3.0
         return _BRANCHES[3 if math.isinf(e) else 1 if steep else 0 if shift > 0 else 2](e, m, shift)
     epsilon, mu = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(mu, float))
     x = epsilon / mu - mu / 2
-    branch = np.select([np.isinf(epsilon), (np.maximum(x, 1.0) > 30 * mu) & (x > -3.0), x > 0], [3, 1, 0], default=2)
+    branch = np.select([np.isinf(epsilon), (np.maximum(x, 1.0) > LOSS * mu) & (x > -3.0), x > 0], [3, 1, 0], default=2)
     out = np.empty(x.shape)
     for i, formula in enumerate(_BRANCHES):
         here = branch == i

@@ -80,7 +80,7 @@ class Operations:
         >>> pa.zero_inflated(pa.gaussian(0.7), 0.01).gdp()
         inf
         """
-        from privfit.accounting.gaussian import tight_mu
+        from privfit.accounting.gdp import tight_mu
 
         return max(tight_mu(self), tight_mu(self.reversed()) if self.reversed() is not self else 0.0)
 
@@ -216,7 +216,7 @@ class Operations:
         >>> round(pa.gaussian(2.0).zcdp(), 6)
         2.0
         """
-        from privfit.accounting.renyi import zcdp
+        from privfit.accounting.zcdp import zcdp
 
         return zcdp(self)
 

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Precision, TradeOffCurve
+from privfit.accounting.base import Bound, Precision, TradeOffCurve
 
 __all__ = ["SymmetrizedCurve", "symmetrized"]
 
@@ -71,6 +71,9 @@ class SymmetrizedCurve(TradeOffCurve):
 
     def _log_delta(self, epsilon: Floats) -> Floats:
         return np.maximum(self.base._log_delta(epsilon), self._other._log_delta(epsilon))
+
+    def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
+        return np.maximum(self.base._epsilon(delta, bound), self._other._epsilon(delta, bound))
 
     def _curve(self, alpha: Floats) -> Floats:
         value = np.where(alpha == 0.0, 1.0 - self.infinite_mass, 0.0)

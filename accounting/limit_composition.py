@@ -1,0 +1,212 @@
+r"""Compositions of limits of (generalised) symmetric Laplace noise, and of Gaussian noise: one integral.
+
+The limit curve is a mixture of Gaussian curves over W ~ Gamma(k, rate k) with mu = c / sqrt(W). Releases add
+mu^2, so n of them have ``V = sum c_i^2 / W_i`` in place of mu^2, and the moments of the loss depend on
+``y = -(z^2 + z)/2`` alone:
+
+    E_Q e^(z L) = M(y) = exp(-mu^2 y) prod_i phi(c_i^2 y; k_i),      phi(s; k) = 2 (k s)^(k/2) K_k(2 sqrt(k s)) / Gamma(k)
+
+On a line Re z = -theta, 0 < theta < 1, where every moment is finite however heavy the tail,
+
+    1 - delta(eps)  = (1/2 pi) int M e^(-z eps) / (-z (1 + z)) d Im z
+    e^eps alpha(eps) = (1/2 pi) int M e^(-z eps) / (1 + z) d Im z
+
+On Re z = -1/2 all is real: ``1 - delta = e^(eps/2)/pi int_0^inf M((u^2 + 1/4)/2) cos(u eps)/(u^2 + 1/4) du``. The
+integrand is analytic and decays like exp(-sqrt(2) c u): the trapezoidal rule is exact to rounding.
+Far out, where ``delta ~ n c^2 k / (2 eps)...`` is small, the line is folded around the cut z > 0 and
+
+    delta(eps) = (1/pi) int_0^inf Im M(-(x^2 + x)/2 - i0) e^(-x eps) / (x (1 + x)) dx
+
+keeps the relative accuracy. (Derivations: docs/mathematics.md.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.accounting.base import Precision, TradeOffCurve
+from privfit.accounting.limit import ShapedLimitCurve, SymmetricLaplaceLimitCurve
+
+__all__ = ["LimitCompositionCurve", "limit_composition"]
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+NEGLIGIBLE = 42.0
+BLOCK = 2**21
+
+
+@dataclass(frozen=True)
+class LimitCompositionCurve(TradeOffCurve):
+    """Several limits of symmetric Laplace noise, and one Gaussian, together.
+
+    Parameters
+    ----------
+    limits : tuple of TradeOffCurve
+        Curves made by `symmetric_laplace_limit`.
+    counts : tuple of int
+        How often each occurs.
+    mu : float
+        Parameter of the Gaussian part; 0 for none.
+    """
+
+    limits: tuple[TradeOffCurve, ...]
+    counts: tuple[int, ...]
+    mu: float
+    precision = Precision(relative=1e-12, absolute=2e-14)
+
+    def __str__(self) -> str:
+        parts = [f"{n} x {c}" for c, n in zip(self.limits, self.counts, strict=True)]
+        return " + ".join(parts + ([f"GaussianCurve(mu={self.mu:.6g})"] if self.mu else []))
+
+    @property
+    def _terms(self) -> list[tuple[float, int, int]]:
+        """(c, shape, count) of the limits."""
+        return [(c.c, getattr(c, "shape", 1), n) for c, n in zip(self.limits, self.counts, strict=True)]  # type: ignore[attr-defined]
+
+    def _log_moment(self, y: Complexes) -> Complexes:
+        """Log of M(y); the branch of the square root has a positive real part, so that K_k decays."""
+        total = -self.mu**2 * y
+        for c, shape, count in self._terms:
+            total = total + count * _log_phi(c * c * y, shape)
+        return total
+
+    def _line(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """(1 - delta, e^eps alpha) for eps >= 0 up to the largest, on one line."""
+        largest = float(epsilon.max())
+        theta = min(0.5, 2.0 / max(largest, 1e-300))
+        # images of the integral repeat with this period in eps; they decay like e^(-theta period)
+        step = 2 * math.pi / (2 * largest + 2 * NEGLIGIBLE / theta)
+        decay = sum(n * c * math.sqrt(2 * k) for c, k, n in self._terms)
+        gauss = self.mu**2 / 2
+        end = (-decay + math.sqrt(decay**2 + 4 * gauss * NEGLIGIBLE)) / (2 * gauss) if gauss else NEGLIGIBLE / decay
+        end = min(end + 2.0, NEGLIGIBLE / decay + 2.0 if decay else math.inf)
+        u = step * (np.arange(math.ceil(end / step)) + 0.0)
+        z = -theta + 1j * u
+        with np.errstate(under="ignore"):
+            moment = np.exp(self._log_moment(-(z * z + z) / 2)) * (step / math.pi)
+        moment[0] *= 0.5
+        hidden, steep = np.empty(epsilon.shape), np.empty(epsilon.shape)
+        for block in _blocks(epsilon.size, u.size):
+            turned = np.exp(-1j * np.outer(epsilon[block], u)) * np.exp(theta * epsilon[block])[:, None]
+            hidden[block] = (turned @ (moment / (-z * (1 + z)))).real
+            steep[block] = (turned @ (moment / (1 + z))).real
+        return hidden, steep
+
+    def _cut(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """(delta, e^eps alpha) far out, around the cut."""
+        x, weight = np.polynomial.legendre.leggauss(20)
+        edges = np.concatenate([[0.0], np.geomspace(1e-9, NEGLIGIBLE, 36)])
+        half = np.diff(edges)[:, None] / 2
+        v, w = (edges[:-1, None] + half * (1 + x)).ravel(), (half * weight).ravel()
+        s = v / epsilon[:, None]
+        height = (s * s + s) / 2
+        size, turn = self.mu**2 * height - v, np.zeros_like(s)
+        for c, shape, count in self._terms:
+            log_size, angle = _on_the_cut(c * c * height, shape)
+            size, turn = size + count * log_size, turn + count * angle
+        with np.errstate(under="ignore"):
+            jump = np.exp(size) * np.sin(turn) * (w / math.pi)
+        return (jump / (s * (1 + s))).sum(axis=1) / epsilon, (jump / (1 + s)).sum(axis=1) / epsilon
+
+    @property
+    def _far(self) -> float:
+        """Where the integrand around the cut neither grows nor turns before e^(-x eps) has ended it."""
+        square = sum(n * c * c for c, _, n in self._terms) + self.mu**2
+        turns = sum(n * c * math.sqrt(2 * k) for c, k, n in self._terms)
+        return max(64 * square, 12 * turns, 1.0 if self.mu else 0.0)
+
+    def _values(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """(delta, e^eps alpha) for eps >= 0."""
+        flat = np.minimum(epsilon.ravel(), 1e100)
+        delta, steep = np.empty(flat.shape), np.empty(flat.shape)
+        far = flat > self._far
+        if far.any():
+            delta[far], steep[far] = self._cut(flat[far])
+        octave = np.where(far, -1, np.ceil(np.log2(np.maximum(flat, 8.0)))).astype(int)
+        for n in np.unique(octave[~far]):
+            here = octave == n
+            hidden, steep[here] = self._line(flat[here])
+            delta[here] = 1.0 - hidden
+        shape = epsilon.shape
+        return np.clip(delta, 0.0, 1.0).reshape(shape), np.clip(steep, 0.0, 1.0).reshape(shape)
+
+    def _delta(self, epsilon: Floats) -> Floats:
+        delta, _ = self._values(np.abs(epsilon))
+        return np.where(epsilon >= 0, delta, 1.0 - np.exp(np.minimum(epsilon, 0.0)) * (1.0 - delta))
+
+    def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
+        t = np.abs(log_ratio)
+        delta, steep = self._values(t)
+        with np.errstate(under="ignore"):
+            low, high = steep * np.exp(-t), np.clip(1.0 - delta - steep, 0.0, 1.0)
+        return np.where(log_ratio >= 0, low, high), np.where(log_ratio >= 0, high, low)
+
+    def gdp(self) -> float:
+        """No mu suffices: the tail of delta is polynomial."""
+        return math.inf
+
+
+def _log_phi(s: Complexes, k: int) -> Complexes:
+    """Log of E e^(-s/W) for W ~ Gamma(k, rate k)."""
+    from scipy.special import kve
+
+    root = 2 * np.sqrt(k * s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = k * np.log(root / 2) + np.log(kve(k, root)) - root + math.log(2) - math.lgamma(k)
+    return np.where(root == 0, 0.0, value)
+
+
+def _on_the_cut(s: Floats, k: int) -> tuple[Floats, Floats]:
+    """Log of |phi| and -arg phi at -s + i0: K_k turns into J_k and Y_k, which keep a small angle exact."""
+    from scipy.special import jv, yv
+
+    x = 2 * np.sqrt(k * s)
+    with np.errstate(all="ignore"):
+        j, y = jv(k, x), yv(k, x)
+        size = k * np.log(x / 2) + np.log(np.hypot(j, y)) + math.log(math.pi) - math.lgamma(k)
+    small = ~np.isfinite(y)  # phi is 1 up to far less than rounding
+    return np.where(small, 0.0, size), np.where(small, 0.0, np.arctan2(j, -y))
+
+
+def _blocks(rows: int, columns: int) -> list[slice]:
+    size = max(1, BLOCK // max(columns, 1))
+    return [slice(i, i + size) for i in range(0, rows, size)]
+
+
+def limit_composition(limits: dict[TradeOffCurve, int], mu2: float) -> TradeOffCurve:
+    """Curve of limits of symmetric Laplace noise with their counts and of Gaussian noise with ``mu^2 = mu2``.
+
+    Parameters
+    ----------
+    limits : dict
+        Curves made by `symmetric_laplace_limit`, and how often each occurs.
+    mu2 : float
+        At least 0.
+
+    Returns
+    -------
+    TradeOffCurve
+
+    Raises
+    ------
+    TypeError
+        If a curve is not such a limit.
+
+    Examples
+    --------
+    >>> from privfit.accounting.limit import symmetric_laplace_limit
+    >>> twice = limit_composition({symmetric_laplace_limit(0.5): 2}, 0.0)
+    >>> round(twice.delta(1.0), 9)
+    0.205...
+    """
+    for curve in limits:
+        if not isinstance(curve, (SymmetricLaplaceLimitCurve, ShapedLimitCurve)):
+            raise TypeError(f"limits must be curves of symmetric_laplace_limit, got {type(curve).__name__}.")
+    if mu2 == 0.0 and sum(limits.values()) == 1:
+        return next(iter(limits))
+    order = sorted(limits, key=repr)
+    return LimitCompositionCurve(tuple(order), tuple(limits[c] for c in order), math.sqrt(mu2))

@@ -26,8 +26,8 @@ from functools import cached_property, singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Bound, Precision, TradeOffCurve
-from privfit.accounting.chords import chord_decreasing
+from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve
+from privfit.accounting.chords import chord_decreasing, chord_epsilon
 from privfit.accounting.discrete import DiscreteCurve
 from privfit.accounting.gaussian import GaussianCurve
 from privfit.accounting.group_polyline import group_polyline
@@ -85,7 +85,7 @@ class GroupCurve(TradeOffCurve):
 
     @property
     def _error(self) -> float:
-        return {"lower": 1.0, "upper": -1.0, "estimate": 0.0}[self.side] * self.base.precision.absolute
+        return -SIGN[self.side] * self.base.precision.absolute
 
     @property
     def max_loss(self) -> float:
@@ -185,10 +185,10 @@ class GroupCurve(TradeOffCurve):
         inside = flat < min(self.max_loss, 1e300)
         if inside.any():
             value[inside] = np.maximum(value[inside], self._log_delta_inside(flat[inside]))
-        value = value.reshape(epsilon.shape)
+        size = value.reshape(epsilon.shape)
         below = np.minimum(epsilon, 0.0)
         with np.errstate(divide="ignore"):
-            return np.where(epsilon >= 0, value, np.log(-np.expm1(below) + np.exp(below + value)))
+            return np.where(epsilon >= 0, size, np.log(-np.expm1(below) + np.exp(below + size)))
 
     def _log_delta_inside(self, eps: Floats) -> Floats:
         low, high = self._start(eps)
@@ -210,6 +210,11 @@ class GroupCurve(TradeOffCurve):
     def _delta(self, epsilon: Floats) -> Floats:
         return np.exp(self._log_delta(epsilon))
 
+    def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
+        slack = SIGN[bound] * self.precision.relative
+        low, high = chord_epsilon(self._log_delta, delta, slack, self.infinite_mass, self.max_loss)
+        return low if bound == "lower" else high
+
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
         flat = np.abs(log_ratio).ravel()
         alpha, beta = np.zeros(flat.shape), np.ones(flat.shape)
@@ -217,8 +222,8 @@ class GroupCurve(TradeOffCurve):
         if inside.any():
             start = self._start(flat[inside])[1]
             alpha[inside], beta[inside] = np.exp(start), self._chain(start, self.k)[1]
-        alpha, beta = alpha.reshape(log_ratio.shape), beta.reshape(log_ratio.shape)
-        return np.where(log_ratio >= 0, alpha, beta), np.where(log_ratio >= 0, beta, alpha)
+        a, b = alpha.reshape(log_ratio.shape), beta.reshape(log_ratio.shape)
+        return np.where(log_ratio >= 0, a, b), np.where(log_ratio >= 0, b, a)
 
     def _curve(self, alpha: Floats) -> Floats:
         flat = alpha.ravel()

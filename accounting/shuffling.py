@@ -34,8 +34,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Bound, Precision, TradeOffCurve
+from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve
 from privfit.accounting.binomial import binomial_log_pmf, upper_tail_ratio
+from privfit.accounting.chords import chord_epsilon
 from privfit.accounting.relation import REPLACE_ONE
 from privfit.accounting.validation import check_choice, check_integer, check_number
 from privfit.accounting.wrappers import shifted
@@ -187,33 +188,9 @@ class ShuffledCurve(TradeOffCurve):
         return np.exp(self._log_delta(epsilon))
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
-        slack = {"upper": 1.0, "lower": -1.0, "estimate": 0.0}[bound] * self.precision.relative
-        result = np.empty(delta.shape)
-        for place, target in np.ndenumerate(delta):
-            goal = math.log(target) - slack if target > 0 else -math.inf
-            ends = self._solve(goal)
-            result[place] = ends[bound != "lower"]
-        return result
-
-    def _solve(self, goal: float) -> tuple[float, float]:
-        """Neighbouring epsilons with log delta above and not above `goal`, by chords and bisection in turn."""
-        low, high = 0.0, self.epsilon0
-        at_low, at_high = self._log_delta_at(low) - goal, -math.inf
-        if at_low <= 0:
-            return low, low
-        for step in range(200):
-            if high - low <= 1e-13 * high:
-                break
-            chord = low + (high - low) * at_low / (at_low - at_high) if step % 3 and at_high > -math.inf else 0.0
-            # a hair to the far side of the root closes the bracket from both ends
-            chord += (high - low) * 1e-3 * (1 if step % 3 == 1 else -1)
-            middle = chord if low < chord < high else 0.5 * (low + high)
-            value = self._log_delta_at(middle) - goal
-            if value > 0:
-                low, at_low = middle, value
-            else:
-                high, at_high = middle, value
-        return low, high
+        slack = SIGN[bound] * self.precision.relative
+        low, high = chord_epsilon(self._log_delta, delta, slack, 0.0, self.epsilon0)
+        return low if bound == "lower" else high
 
 
 def _upper_half(c: Floats, kappa: Floats) -> tuple[Floats, Floats, Floats]:

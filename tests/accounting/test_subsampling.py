@@ -224,6 +224,42 @@ def test_no_jump_of_epsilon_at_small_delta():
     assert np.all(np.abs(steps[:-1]) < 2.0 * np.abs(steps[1:]) + 1e-3)
 
 
+def test_no_jump_of_epsilon_after_ten_thousand_steps():
+    curve = subsample(pa.gaussian(1 / 4), 0.00033).self_compose(10_000)
+    low, high = curve.epsilon(1.13e-18), curve.epsilon(1.1e-18)
+    assert low < high < low * 1.001
+    assert curve.epsilon(1.1e-18, "lower") > 0.99 * high
+
+
+@pytest.mark.slow
+def test_dp_accounting_agrees_on_a_thousand_steps():
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    sigma, rate = 1.0, 0.01
+    theirs = pld.from_gaussian_mechanism(sigma, sampling_prob=rate, value_discretization_interval=1e-4)
+    theirs = theirs.self_compose(1000)
+    curve = subsample(pa.gaussian(1 / sigma), rate).self_compose(1000)
+    for delta in (1e-3, 1e-5, 1e-8):
+        assert curve.epsilon(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-3)
+
+
+def test_steps_without_replacement_may_attain_their_bound_in_different_directions():
+    """Two steps that add, two that remove, and one of each, as products of outcomes: the bound covers all."""
+    rate, p = 0.3, np.array([math.e, 1.0]) / (1 + math.e)
+    mixed = (1 - rate) * p + rate * p[::-1]
+    curve = subsample(pa.randomized_response(1.0), rate, "without_replacement").self_compose(2)
+    poisson = subsample(pa.randomized_response(1.0), rate).self_compose(2)
+    for eps in (0.0, 0.1, 0.3, 0.5):
+        exact = [
+            np.maximum(np.outer(*q) - math.exp(eps) * np.outer(*first), 0).sum()
+            for first, q in (((p, p), (mixed, mixed)), ((p, mixed), (mixed, p)), ((mixed, mixed), (p, p)))
+        ]
+        assert max(exact) <= curve.delta(eps)
+        # all records of Poisson steps go the same way
+        assert poisson.delta(eps) >= max(exact[0], exact[2])
+    assert exact[1] < exact[0]
+    assert np.maximum(np.outer(mixed, p) - math.exp(0.3) * np.outer(p, mixed), 0).sum() > poisson.delta(0.3)
+
+
 def test_sampling_twice_multiplies_the_rates():
     for scheme in ("poisson", "without_replacement"):
         twice = subsample(subsample(pa.gaussian(1.0), 0.5, scheme), 0.25, scheme)

@@ -118,6 +118,11 @@ class RandomizedResponse(Law):
         Returns
         -------
         RandomizedResponse
+
+        Raises
+        ------
+        ValueError
+            If the target asks for an epsilon below 1e-6.
         """
         from privfit.mechanisms.calibration import pure_epsilon
 
@@ -126,7 +131,13 @@ class RandomizedResponse(Law):
             raise TypeError(f"RandomizedResponse needs a domain Categories, got {type(domain).__name__}.")
         law = cls(1.0, len(domain.labels[0]))
         law.check_domain(domain)
-        return cls(pure_epsilon(target, law.categories, releases), law.categories)
+        found = pure_epsilon(target, law.categories, releases)
+        if found < EPSILON_MIN:
+            raise ValueError(
+                f"{target} needs epsilon = {found:.3g} of randomised response, less than {EPSILON_MIN:g}: the answers "
+                "would say nothing. Loosen the target, or do not release the column."
+            )
+        return cls(found, law.categories)
 
     def threshold(self) -> int:
         """Return the integer T: a label is kept if and only if a uniform 64-bit word is below T."""

@@ -104,6 +104,14 @@ def test_a_delta_below_the_slack_is_refused_with_the_least_that_is_possible(name
     assert law.guarantee(Ball(0.5, dim)).deltas([0.5])[0]["record"] <= least * 1.01
 
 
+def test_answers_that_would_say_nothing_are_refused():
+    with pytest.raises(ValueError, match=r"needs epsilon = 3e-07 of randomised response, .* Loosen the target"):
+        RandomizedResponse.calibrate(Budget(0.0, 1e-7), LABELS)
+    for make, domain in ((RandomizedResponse, LABELS), (DiscreteLaplace, UNIT)):
+        with pytest.raises(ValueError, match=r"no noise scale up to .* loosen the target"):
+            make.calibrate(Budget(0.0, 1e-300), domain)
+
+
 def test_the_units_of_the_domain_do_not_matter():
     for unit in (1e-12, 1e12):
         for make, options in ((Gaussian, {}), (Laplace, {}), (SymmetricLaplace, {"shape": 3})):

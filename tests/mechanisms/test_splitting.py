@@ -93,10 +93,13 @@ def test_the_split_is_the_best_of_a_grid_of_all_splits(criterion):
         # mu^2 = sum (r/sigma)^2 over two columns with equal ratios.
         return combine([1 + 12 * 2 / mu**2, (2 * p - 1) ** -2.0])
 
-    best = math.inf
-    for own in np.linspace(0.02, 1.999, 120):
-        mu = brentq(lambda m, e=own: joint_delta(2.0, m, e) - 1e-3, 1e-3, 5.0)
-        best = min(best, cost(mu, own))
+    def cheapest(grid):
+        mus = [brentq(lambda m, e=own: joint_delta(2.0, m, e) - 1e-3, 1e-3, 5.0) for own in grid]
+        costs = [cost(mu, own) for mu, own in zip(mus, grid, strict=True)]
+        return grid[int(np.argmin(costs))], min(costs)
+
+    near, _ = cheapest(np.linspace(0.02, 1.98, 50))
+    _, best = cheapest(np.linspace(near - 0.04, near + 0.018, 50))
     law = calibrate_parts(target, BOTH, DOMAIN, criterion=criterion)
     gauss, response = law.parts[AB], law.parts["income",]
     mu = math.sqrt(2) * BOX.ranges[0] / gauss.scale[0]

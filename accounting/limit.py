@@ -11,18 +11,22 @@ For k = 1 (the limit beta_c of Lu, Chen & Qiu) both have closed forms, derived i
     alpha = (1 - h/s)/2 exp(-(c/2)(h + s)),     beta = (1 + h/s)/2 exp((c/2)(h - s))
     delta(eps) = 1 - exp((eps - sqrt(eps^2 + 2 c^2)) / 2),   c(eps, delta) = sqrt(a eps + a^2/2),  a = -2 log(1-delta)
 
-Other integer shapes are finite sums of half-integer Bessel functions.
+For other integer shapes alpha is a finite sum of half-integer Bessel functions, which cancels in the tail; there, and
+for delta, the mixture itself is integrated: its terms are positive, so every digit of a small probability is kept.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.base import Bound, Precision, TradeOffCurve, check_scale
+from privfit.accounting.gaussian import gaussian_log_delta
 from privfit.accounting.validation import check_integer, check_number
 from privfit.accounting.wrappers import zero_inflated
 
@@ -35,6 +39,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+FEW_TERMS = 20  # longer sums of Bessel functions cost more than the integral
+LARGEST = 1e100  # |t| beyond it is taken as infinite
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class ShapedLimitCurve(TradeOffCurve):
 
     c: float
     shape: int
-    precision = Precision(relative=1e-12, absolute=1e-13)
+    precision = Precision(relative=1e-9, absolute=0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", check_scale("c", self.c, "c is sensitivity / lambda."))
@@ -97,6 +103,14 @@ class ShapedLimitCurve(TradeOffCurve):
         return self._alpha(log_ratio), self._alpha(-log_ratio)
 
     def _alpha(self, t: Floats) -> Floats:
+        finite = np.clip(t, -LARGEST, LARGEST)
+        value = self._closed_alpha(finite) if self.shape <= FEW_TERMS else np.zeros(t.shape)
+        rest = value < 1e-3
+        if rest.any():
+            value[rest] = np.exp(self._mixture(_log_gaussian_alpha, finite[rest]))
+        return np.where(np.isposinf(t), 0.0, np.where(np.isneginf(t), 1.0, np.minimum(value, 1.0)))
+
+    def _closed_alpha(self, t: Floats) -> Floats:
         """Integration by parts over W leaves half-integer Bessel functions, which are elementary."""
         from scipy.special import kve
 
@@ -110,11 +124,52 @@ class ShapedLimitCurve(TradeOffCurve):
             total += weight * (0.5 * c * lower - h * upper)
             weight *= k / (j + 1)
         value = total * np.exp(-0.5 * c * (h + s)) / math.sqrt(2 * math.pi)
-        return np.where(np.abs(t) > 1e7 * c, np.where(t > 0, 0.0, 1.0), np.clip(value, 0.0, 1.0))
+        return np.where(np.abs(t) > 1e7 * c, 0.0, np.nan_to_num(value, nan=0.0))
+
+    def _log_delta(self, epsilon: Floats) -> Floats:
+        value = np.minimum(self._mixture(gaussian_log_delta, np.clip(epsilon, -LARGEST, LARGEST)), 0.0)
+        return np.where(np.isposinf(epsilon), -np.inf, np.where(np.isneginf(epsilon), 0.0, value))
+
+    def _delta(self, epsilon: Floats) -> Floats:
+        return np.exp(self._log_delta(epsilon))
+
+    def _mixture(self, log_value: Callable[[Floats, Floats], Floats], t: Floats) -> Floats:
+        """Log E exp(log_value(t, c / sqrt(W))), integrated over log W."""
+        from privfit.accounting.quadrature import integrate, narrow
+
+        k, c, flat = self.shape, self.c, t.reshape(-1)
+        constant = k * math.log(k) - math.lgamma(k)
+
+        def log_integrand(x: Floats) -> Floats:
+            spread = np.broadcast_to(flat[:, None], x.shape)
+            with np.errstate(over="ignore"):
+                return constant + k * (x - np.exp(x)) + log_value(spread, c * np.exp(-x / 2))
+
+        # at W = c^2 / (2 t), that is mu = sqrt(2 t), the Gaussian probability steps from 0 to 1 (or a tail turns):
+        # the step is 2/mu wide in x. The integral is split on both sides of it and of the bulk of W
+        positive = np.maximum(np.abs(flat), 1e-300)
+        step = np.log(c * (c / (2 * positive)))
+        width = np.minimum(16.0 / np.sqrt(2 * positive), 4.0)
+        low = np.minimum(step, 0.0) - 70.0 / k - 2.0
+        high = np.full(flat.shape, math.log1p(math.sqrt(140.0 / k) + 80.0 / k))
+        inner = [step - width, step + width, np.full(flat.shape, -6.0 / math.sqrt(k)), np.zeros_like(flat)]
+        edges = np.sort([low, high, *(np.clip(x, low, high) for x in inner)], axis=0)
+        total = np.full(flat.shape, -np.inf)
+        for near, far in pairwise(edges):
+            for _ in range(2):
+                near, far, _ = narrow(log_integrand, near, far)
+            total = np.logaddexp(total, integrate(log_integrand, near, far, 96))
+        return total.reshape(t.shape)
 
     def gdp(self) -> float:
         """No mu suffices: the tail of delta is polynomial."""
         return math.inf
+
+
+def _log_gaussian_alpha(t: Floats, mu: Floats) -> Floats:
+    from scipy.special import log_ndtr
+
+    return log_ndtr(-t / mu - mu / 2)
 
 
 def symmetric_laplace_limit(c: float, shape: int = 1) -> TradeOffCurve:

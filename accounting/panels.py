@@ -27,7 +27,7 @@ MAX_DEPTH = 12
 NOISE = (1e-10, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 DEAD = -800.0  # log of e^t alpha below which delta is reported as zero: so delta = 1e-300 keeps its digits
 
-AHEAD = 3  # intervals sampled in one call
+AHEAD = 4  # intervals sampled in one call
 
 _ANGLES = np.pi * (np.arange(NODES)[::-1] + 0.5) / NODES  # increasing points
 _POINTS = np.cos(_ANGLES)
@@ -72,8 +72,7 @@ class Panels:
         Largest loss: alpha vanishes above it. Between the last edge and a finite end, alpha and delta are
         replaced by upper bounds.
     log_delta_exact : callable, optional
-        Log delta at one threshold by another route, or nan where that is not accurate. Its further arguments
-        are thresholds at which it will be called soon.
+        Log delta at one threshold by another route, or nan where that is not accurate.
     verify : callable, optional
         Called with the lower edge of every interval that is read and log delta there; raises if it is wrong.
 
@@ -88,7 +87,7 @@ class Panels:
     log_alpha_exact: Callable[[Floats], Floats]
     edges: list[float]
     end: float
-    log_delta_exact: Callable[..., float] = lambda t, *more: math.nan
+    log_delta_exact: Callable[[float], float] = lambda t: math.nan
     verify: Callable[[float, float], None] = lambda t, log_delta: None
     _built: dict[int, list[_Panel]] = field(default_factory=dict)
     _samples: dict[int, Floats] = field(default_factory=dict)
@@ -148,7 +147,7 @@ class Panels:
                     return total
             if not self._panels(n) or self._panels(n)[-1].high < self.edges[n + 1]:
                 return total
-            direct = self.log_delta_exact(self.edges[n + 1], *self.edges[n : n + AHEAD + 2])
+            direct = self.log_delta_exact(self.edges[n + 1])
             if not math.isnan(direct):
                 return float(np.logaddexp(total, direct))
         if math.isfinite(self.end):
@@ -195,8 +194,7 @@ class Panels:
         log_alpha, log_delta = np.full(flat.shape, -np.inf), np.full(flat.shape, -np.inf)
         interval = np.clip(np.searchsorted(self.edges, flat, side="right") - 1, 0, len(self.edges) - 2)
         alive = flat <= self.edges[-1]
-        wanted = np.unique(interval[alive])
-        for i in wanted:
+        for i in np.unique(interval[alive]):
             panels = self._with_delta(int(i))
             here = np.flatnonzero(alive & (interval == i))
             panel_of = np.searchsorted([p.low for p in panels], flat[here], side="right") - 1

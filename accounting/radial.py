@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 PIECES = ((-301.0, 1.0, 252), (-49.0, 0.125, 320), (-9.0, 1 / 64, 1200))  # start, step, number of cells
 TABLE_CELLS = sum(cells for _, _, cells in PIECES)
 COARSE_CELLS = TABLE_CELLS - PIECES[-1][2]
-CLOSE, SHORT = 0.25, 0.05
+CLOSE, SHORT = 0.25, 0.03
 SMALLEST = PIECES[0][0]  # log z below which the leading term of F is exact
 
 
@@ -143,19 +143,20 @@ class RadialLaw:
     def drop(self, u: Floats, w: Floats, here: tuple[Floats, ...], there: tuple[Floats, ...]) -> Floats:
         """F(u + w) - F(u) from the jets at both ends, with small relative error also when w is small.
 
-        Where the plain difference would lose more than three digits the slope is integrated instead.
+        Where the plain difference would lose digits the slope is integrated instead.
         Over short steps by the two-point rule that uses s, s', s'' at both ends (error w^7 s^(6) / 100800),
-        over longer ones by Gauss-Legendre with five points.
+        over longer ones, for more than three digits, by Gauss-Legendre with five points.
         """
         result = there[0] - here[0]
-        lost = np.abs(result) < 3e-3 * np.abs(here[0])
+        size, limit = np.abs(result), np.abs(here[0])
+        lost = size < 0.3 * limit
         if not lost.any():
             return result
         short = lost & (np.abs(w) < SHORT)
         if short.any():
             sums = 0.5 * (here[1] + there[1]) + w * (0.1 * (here[2] - there[2]) + w * (here[3] + there[3]) / 120)
             result = np.where(short, -w * sums, result)
-        close = lost & ~short & (np.abs(w) < CLOSE)
+        close = (size < 3e-3 * limit) & ~short & (np.abs(w) < CLOSE)
         if close.any():
             x, weight = self._rule
             wide_u, wide_w = np.broadcast_to(u, result.shape), np.broadcast_to(w, result.shape)

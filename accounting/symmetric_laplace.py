@@ -56,7 +56,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
     dim: int
     c: float
     shape: float = 1.0
-    precision = Precision(relative=1e-9, absolute=1e-300)
+    precision = Precision(relative=1e-9, absolute=1e-320)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_integer("dim", self.dim, 1, MAX_DIM))
@@ -91,19 +91,31 @@ class SymmetricLaplaceCurve(TradeOffCurve):
                 after = near[-1] + 0.1 * (top - near[-1])
                 edges = sorted(near + [x for x in edges if not 0.9 * near[0] < x < after])
         else:
-            edges = [0.0, shift / 4, shift / 2, 3 * shift / 4, shift]
+            # the region reaches to infinity for t < C: alpha has all derivatives there but is not analytic
+            edges = [shift * x for x in (0.0, 0.25, 0.5, 0.75, 1.0, 1.125, 1.25, 1.5, 1.875, 2.25)]
             # for d = 2k the tail falls like exp(-e^t): short intervals keep each one cheap
             longest = 0.3 if law.order > -0.25 else math.inf
             while edges[-1] < 1e7 and len(edges) < 400:
                 edges.append(edges[-1] + min(0.5 * edges[-1], longest))
-        none = np.empty(0)
         return Panels(
-            lambda t: loss_tails(law, shift, t, none)[0],
+            lambda t: self._sample(t, edges),
             edges,
             top,
             log_delta_exact=self._log_difference,
             verify=self._verify,
         )
+
+    def _sample(self, t: Floats, edges: list[float]) -> Floats:
+        """Log P[L > t], and on the way both tails at the edges around."""
+        first = max(int(np.searchsorted(edges, t[0], side="right")) - 1, 0)
+        last = int(np.searchsorted(edges, t[-1]))
+        ends = [x for x in edges[first : last + 1] if x not in self._known_tails and not self._touchy(x)]
+        every = np.union1d(t, ends)
+        at = np.array(ends)
+        log_alpha, log_exceed = loss_tails(radial_law(self.dim, self.shape), self._separation, every, at)
+        pairs = zip(log_alpha[np.searchsorted(every, at)].tolist(), log_exceed.tolist(), strict=True)
+        self._known_tails.update(zip(ends, pairs, strict=True))
+        return log_alpha[np.searchsorted(every, t)]
 
     @cached_property
     def _known_tails(self) -> dict[float, tuple[float, float]]:
@@ -130,7 +142,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             return -math.inf
         if self._touchy(t):
             return math.nan
-        log_alpha, log_exceed = self._tails_at(t, *more)
+        log_alpha, log_exceed = self._tails_at(t)
         share = -math.expm1(min(t + log_alpha - log_exceed, 0.0))
         return min(log_exceed + math.log(share), 0.0) if share > RESOLVED else math.nan
 

@@ -80,7 +80,8 @@ class Budget(Target):
         side = curve._on(MIRROR["upper"])
         upper = float(side._shift(side._delta(np.float64(self.epsilon)), "upper"))
         if upper > 1e-290:
-            return math.log(self.delta) - math.log(min(upper, 1.0))
+            room = math.log(self.delta) - math.log(min(upper, 1.0))
+            return max(room, 0.0) if upper <= self.delta else min(room, -1e-16)  # rounding must not decide
         return math.log(self.delta) - curve.log_delta(self.epsilon, bound="upper")
 
 

@@ -2,9 +2,12 @@
 
 import math
 
+import mpmath as mp
 import pytest
 
 import privfit.accounting as pa
+from privfit.accounting.guesses import gaussian_mu
+from tests.accounting.reference_profile import gaussian_delta
 
 FAMILIES = {
     "gaussian": lambda s: pa.gaussian(1 / s),
@@ -35,6 +38,74 @@ def test_extreme_gaussian_budgets(eps, delta):
     sigma = pa.calibrate(FAMILIES["gaussian"], pa.Budget(eps, delta))
     assert pa.gaussian(1 / sigma).delta(eps) <= delta
     assert pa.gaussian(1 / sigma * (1 + 1e-8)).delta(eps) > delta
+
+
+BUDGETS = [(1e-3, 1e-10), (20.0, 1e-5), (0.01, 1e-5), (1000.0, 1e-12), (1.0, 1e-300), (0.0, 1e-6)]
+ALL_FAMILIES = {
+    "gaussian": lambda s, delta: pa.gaussian(1 / s),
+    "laplace": lambda s, delta: pa.laplace(1 / s),
+    "symmetric Laplace": lambda s, delta: pa.symmetric_laplace(6, 1 / s),
+    "symmetric Laplace, shape 4": lambda s, delta: pa.symmetric_laplace(6, 1 / s, 4),
+    "limit": lambda s, delta: pa.symmetric_laplace_limit(1 / s),
+    "zil": lambda s, delta: pa.zil(6, 1 / s, delta / 2),
+}
+OUT_OF_REACH = {("symmetric Laplace", 1e-300), ("zil", 1e-300)}
+
+
+@pytest.mark.parametrize("name", ALL_FAMILIES)
+@pytest.mark.parametrize(("eps", "delta"), BUDGETS)
+def test_every_budget_is_met_and_a_millionth_less_noise_fails(name, eps, delta):
+    target = pa.Budget(eps, delta)
+
+    def family(scale):
+        return ALL_FAMILIES[name](scale, delta)
+
+    if (name, delta) in OUT_OF_REACH:  # the tail is polynomial in c, and c is at least 1e-8
+        with pytest.raises(ValueError, match=r"no noise scale up to .* meets .*c must be .*loosen the target"):
+            pa.calibrate(family, target)
+        return
+    scale = pa.calibrate(family, target)
+    assert family(scale).delta(eps) <= delta
+    assert family(scale * (1 - 1e-6)).delta(eps) > delta or delta < 1e-299
+    assert family(scale * (1 - 1e-6)).log_delta(eps) > math.log(delta)
+
+
+@pytest.mark.parametrize(("eps", "delta"), [*BUDGETS[:4], (1.0, 1e-5), (0.0, 0.1), (3.0, 0.4)])
+def test_gaussian_scale_at_fifty_digits_and_by_dp_accounting(eps, delta):
+    sigma = pa.calibrate(FAMILIES["gaussian"], pa.Budget(eps, delta))
+    with mp.workdps(50):
+        exact = mp.findroot(lambda s: mp.log(gaussian_delta(1 / s, eps) / delta), sigma)
+        assert float(abs(sigma / exact - 1)) < 3e-9
+        assert sigma >= exact
+    if delta >= 1e-8:  # dp-accounting works with the difference of the two tails
+        common = pytest.importorskip("dp_accounting")
+        assert common.get_sigma_gaussian(eps, delta) == pytest.approx(sigma, rel=1e-6)
+
+
+def test_few_curves_are_built():
+    """Every curve of symmetric Laplace noise costs milliseconds: the search must not waste them."""
+    for family, target, most in (
+        (FAMILIES["gaussian"], pa.Budget(1, 1e-5), 3),
+        (FAMILIES["laplace"], pa.Budget(0.01, 1e-5), 3),
+        (lambda s: pa.zero_inflated(pa.laplace(1 / s), 1e-6), pa.Budget(1, 1e-5), 3),
+        (lambda s: pa.symmetric_laplace(6, 1 / s), pa.Budget(1, 1e-5), 8),
+    ):
+        made = []
+        pa.calibrate(lambda s, f=family: made.append(s) or f(s), target)
+        assert len(made) <= most
+
+
+def test_a_family_that_is_not_in_the_inverse_scale():
+    """The guess assumes noise proportional to the scale; a family that is not costs evaluations, not the answer."""
+    scale = pa.calibrate(lambda s: pa.gaussian(1 / s**2), pa.Budget(1, 1e-5))
+    assert scale**2 == pytest.approx(3.730631635, rel=1e-8)
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(0.0, 1e-300), (1e-3, 1e-10), (700.0, 1e-30), (2.0, 0.999), (0.0, 0.5)])
+def test_guessed_mu(eps, delta):
+    with mp.workdps(350 if delta < 1e-100 else 50):
+        mu = gaussian_mu(eps, delta)
+        assert float(mp.log(gaussian_delta(mu, eps) / delta)) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("start", [1e-6, 1.0, 1e6])

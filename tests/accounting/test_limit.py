@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privfit.accounting as pa
+from tests.accounting.reference_profile import gaussian_alpha, gaussian_delta, limit_mixture
 
 
 def mixture(function, shape):
@@ -58,6 +59,54 @@ def test_shape_one_by_both_routes():
         ShapedLimitCurve(0.6, 1).error_rates(t), pa.symmetric_laplace_limit(0.6).error_rates(t), strict=True
     ):
         assert np.allclose(got, wanted, rtol=1e-11)
+
+
+CASES = [(0.41, 2, 273.0), (0.02, 3, 0.009), (3e-4, 40, 0.25), (0.687, 500, 15.0)]
+
+
+def random_cases(count):
+    rng = np.random.default_rng(3)
+    for _ in range(count):
+        c, shape = float(10 ** rng.uniform(-6, 3)), int(rng.choice([1, 2, 3, 5, 12, 19, 21, 40, 200, 500]))
+        yield c, shape, float(rng.choice([c, 1.0]) * 10 ** rng.uniform(-3, 3))
+
+
+def agrees_with_the_mixture(c, shape, t):
+    from privfit.accounting.limit import ShapedLimitCurve
+
+    curve = ShapedLimitCurve(c, shape)
+    with mp.workdps(30):
+        delta = limit_mixture(gaussian_delta, c, shape, t)
+        alpha = limit_mixture(gaussian_alpha, c, shape, t)
+        assert curve.log_delta(t, bound="estimate") == pytest.approx(float(mp.log(delta)), rel=1e-12, abs=1e-9)
+        if alpha > 1e-300:
+            assert curve.error_rates(t)[0] == pytest.approx(float(alpha), rel=1e-9)
+        if delta > 1e-290:
+            assert curve.delta(t, bound="lower") <= float(delta) * (1 + 1e-15)
+            assert curve.delta(t) >= float(delta) * (1 - 1e-15)
+
+
+@pytest.mark.parametrize(("c", "shape", "t"), CASES)
+def test_every_digit_of_the_tail(c, shape, t):
+    agrees_with_the_mixture(c, shape, t)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("c", "shape", "t"), list(random_cases(60)))
+def test_every_digit_of_the_tail_at_random(c, shape, t):
+    agrees_with_the_mixture(c, shape, t)
+
+
+@pytest.mark.parametrize("c", [1e-6, 0.3, 40.0])
+def test_integral_against_the_closed_profile(c):
+    from privfit.accounting.limit import ShapedLimitCurve
+
+    eps = np.concatenate([[-3.0, 0.0], np.geomspace(1e-6, 1e8, 30)])
+    closed = pa.symmetric_laplace_limit(c).log_delta(eps, bound="estimate")
+    assert np.allclose(ShapedLimitCurve(c, 1).log_delta(eps, bound="estimate"), closed, rtol=0, atol=1e-9)
+    assert ShapedLimitCurve(c, 4).delta(math.inf) == 0.0
+    assert ShapedLimitCurve(c, 4).delta(-math.inf) == 1.0
+    assert ShapedLimitCurve(c, 4).curve([0.0, 1.0], bound="estimate").tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("bad", [{"c": 0.0}, {"c": math.inf}, {"shape": 0}, {"shape": 501}])

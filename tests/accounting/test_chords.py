@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privfit.accounting.chords import chord_decreasing
+from privfit.accounting.chords import chord_decreasing, chord_epsilon
 
 
 def test_smooth_roots_take_few_evaluations():
@@ -29,3 +29,22 @@ def test_brackets_without_a_root_return_the_nearer_end():
     assert low[0] == high[0] == 0.0
     low, high = chord_decreasing(lambda x: 5 - x, np.array([0.0]), np.array([1.0]))
     assert low[0] == high[0] == 1.0
+
+
+def test_epsilon_of_a_profile_with_mass_and_with_a_largest_loss():
+    delta = np.array([[0.5, 0.1], [0.05, 0.0]])
+
+    def disclosed(e):
+        return np.log(0.1 + 0.8 * np.exp(-e))
+
+    low, high = chord_epsilon(disclosed, delta, 0.0, 0.1, np.inf)
+    assert high[0, 0] == pytest.approx(np.log(2.0), rel=1e-11)
+    assert disclosed(low[0, 0]) >= np.log(0.5) >= disclosed(high[0, 0])
+    assert np.all(np.isinf(high.ravel()[1:]))
+
+    def bounded(e):
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(1 - e / 3, 0.0))
+
+    low, high = chord_epsilon(bounded, delta, 0.0, 0.0, 3.0)
+    assert np.allclose(high, [[1.5, 2.7], [2.85, 3.0]], rtol=1e-11)

@@ -211,7 +211,7 @@ class GroupCurve(TradeOffCurve):
         return np.exp(self._log_delta(epsilon))
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
-        slack = SIGN[bound] * self.precision.relative
+        slack = SIGN[bound] * (self.precision.relative + 1e-14)  # and the rounding of the logarithm
         low, high = chord_epsilon(self._log_delta, delta, slack, self.infinite_mass, self.max_loss)
         return low if bound == "lower" else high
 

@@ -188,7 +188,7 @@ class ShuffledCurve(TradeOffCurve):
         return np.exp(self._log_delta(epsilon))
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
-        slack = SIGN[bound] * self.precision.relative
+        slack = SIGN[bound] * (self.precision.relative + 1e-14)  # and the rounding of the logarithm
         low, high = chord_epsilon(self._log_delta, delta, slack, 0.0, self.epsilon0)
         return low if bound == "lower" else high
 

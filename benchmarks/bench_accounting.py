@@ -37,11 +37,20 @@ def peer_delta() -> Callable[[float], float]:
     return GaussianPrivacyLoss(SIGMA).get_delta_for_epsilon
 
 
-def versus(what: str, ours: Callable[[], Any], peer: Callable[[], Any] | None, error: Any, quick: bool) -> Row:
-    """One row of times and relative errors; `error` maps a result to its relative error."""
+def versus(
+    what: str,
+    ours: Callable[[], Any],
+    peer: Callable[[], Any] | None,
+    error: Any,
+    quick: bool,
+    goal: float | None = None,
+) -> Row:
+    """One row of times and relative errors; `error` maps a result to its relative error, `goal` is in seconds."""
     times = medians(ours, *([peer] if peer else []), quick=quick)
     cells = [f"{duration(t)} (error {error(f()):.1e})" for t, f in zip(times, (ours, peer), strict=False) if f]
-    return Row(what, cells[0], cells[1] if peer else "not installed", times[0] / times[1] if peer else None)
+    ratio = times[0] / times[1] if peer else None
+    reached = None if goal is None else times[0] <= goal
+    return Row(what, cells[0], cells[1] if peer else "not installed", ratio, duration(goal) if goal else "", reached)
 
 
 @row
@@ -90,6 +99,7 @@ def gaussian_calibration(quick: bool) -> Row:
         peer,
         lambda sigma: abs(sigma / truth - 1),
         quick,
+        goal=2e-4,
     )
 
 

@@ -47,40 +47,47 @@ def symmetric_laplace_delta(dim, c, shape, t):
     def radius_at(level):
         return mp.lambertw(rate * mp.exp(-level)).real / rate if pole else -level / rate
 
-    def cap(cosine):
-        if abs(cosine) >= 1 or dim == 1:
-            return mp.mpf(0 if cosine >= 1 else 1 if cosine <= -1 else 0.5)
-        half = mp.betainc((d - 1) / 2, 0.5, 0, 1 - cosine**2, regularized=True) / 2
-        return half if cosine >= 0 else 1 - half
-
     def weight(u):
         r = mp.exp(u)
         return mp.exp(constant + d * u + log_density(r))
 
-    def probability(cosine):
-        """Integral of weight times cap over u = log r, cut where the cosine passes 1 and -1 and where weight ends."""
-        low = -90 / (d - pole) + mp.log(d / rate) - 3
-        high = mp.log((d + 20 * mp.sqrt(d) + 140) / rate)
-        grid = mp.linspace(low, high, 500)
-        level = [cosine(mp.exp(u)) for u in grid]
-        cuts = set(mp.linspace(low, high, 40))
-        for bound in (1, -1):
-            for i in range(len(grid) - 1):
-                if (level[i] > bound) != (level[i + 1] > bound):
-                    left, right = grid[i], grid[i + 1]
-                    for _ in range(mp.mp.prec + 10):
-                        middle = (left + right) / 2
-                        same = (cosine(mp.exp(middle)) > bound) == (level[i] > bound)
-                        left, right = (middle, right) if same else (left, middle)
-                    cuts.add(left)
-        return mp.quad(lambda u: weight(u) * cap(cosine(mp.exp(u))), sorted(cuts))
+    def from_p(u):
+        r, other = mp.exp(u), radius_at(log_density(mp.exp(u)) + t)
+        return (r * r + c * c - other**2) / (2 * c * r) if other > 0 else mp.mpf(2)
 
-    def from_p(r):
-        other = radius_at(log_density(r) + t)
-        return (r * r + c * c - max(other, 0) ** 2) / (2 * c * r) if other > 0 else mp.mpf(2)
-
-    def from_q(r):
+    def from_q(u):
+        r = mp.exp(u)
         return (radius_at(log_density(r) - t) ** 2 - r * r - c * c) / (2 * c * r)
 
-    alpha, exceed = probability(from_p), probability(from_q)
+    low = -90 / (d - pole) + mp.log(d / rate) - 3 - (t if pole else 0)
+    high = mp.log((d + 20 * mp.sqrt(d) + 140) / rate)
+    alpha, exceed = (_in_caps(d, weight, cosine, low, high, mp.log(c)) for cosine in (from_p, from_q))
     return alpha, exceed, exceed - mp.exp(t) * alpha
+
+
+def _cap(d, cosine):
+    if abs(cosine) >= 1 or d == 1:
+        return mp.mpf(0 if cosine >= 1 else 1 if cosine <= -1 else 0.5)
+    half = mp.betainc((d - 1) / 2, 0.5, 0, 1 - cosine**2, regularized=True) / 2
+    return half if cosine >= 0 else 1 - half
+
+
+def _in_caps(d, weight, cosine, low, high, centre):
+    """Integral of weight times cap over u = log r, cut where the cosine passes 1 and -1."""
+    # the other centre is a point of the grid: a region that is a tiny ball about it must not be missed
+    grid = sorted([*mp.linspace(low, high, 300), centre])
+    level = [cosine(u) for u in grid]
+    cuts = set(mp.linspace(low, high, 20))
+    for bound in (1, -1):
+        for i in range(len(grid) - 1):
+            if (level[i] > bound) != (level[i + 1] > bound):
+                cuts.add(_crossing(cosine, bound, grid[i], grid[i + 1]))
+    return mp.quad(lambda u: weight(u) * _cap(d, cosine(u)), sorted(cuts))
+
+
+def _crossing(function, bound, left, right):
+    above = function(left) > bound
+    for _ in range(mp.mp.prec + 10):
+        middle = (left + right) / 2
+        left, right = (middle, right) if (function(middle) > bound) == above else (left, middle)
+    return left

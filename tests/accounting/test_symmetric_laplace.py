@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -11,6 +12,7 @@ from scipy.special import kv
 
 import privfit.accounting as pa
 from privfit.accounting.symmetric_laplace import SymmetricLaplaceCurve
+from tests.accounting.reference_profile import symmetric_laplace_delta
 
 POINTS = json.loads((Path(__file__).parent / "reference" / "tradeoff.json").read_text())["points"]
 
@@ -81,6 +83,64 @@ def test_a_failed_check_is_an_error_not_a_number(monkeypatch):
     monkeypatch.setattr(module, "CHECK", 1e-30)
     with pytest.raises(ArithmeticError, match="miss their own check"):
         pa.symmetric_laplace(5, 0.731).delta(0.5)
+
+
+def agrees_at_many_digits(dim, c, shape, t):
+    with mp.workdps(50):
+        alpha, exceed, delta = symmetric_laplace_delta(dim, c, shape, t)
+        beta, log_delta = float(1 - exceed), float(mp.log(delta))
+        alpha = float(alpha)
+    curve = SymmetricLaplaceCurve(dim, c, float(shape))
+    assert curve.error_rates(t)[0] == pytest.approx(alpha, rel=1e-9)
+    assert curve.error_rates(t)[1] == pytest.approx(beta, rel=1e-9, abs=1e-9 * float(exceed))
+    panels = curve.log_delta(np.full(9, t), bound="estimate")[0]
+    point = SymmetricLaplaceCurve(dim, c, float(shape)).log_delta(t, bound="estimate")
+    assert panels == pytest.approx(log_delta, abs=5e-10)
+    assert point == pytest.approx(log_delta, abs=5e-10)
+    if alpha > 0:
+        assert curve.curve(alpha) <= beta * (1 + 1e-15)
+        assert curve.curve(alpha) == pytest.approx(beta, rel=3e-9, abs=1e-9 * float(exceed))
+
+
+@pytest.mark.parametrize(
+    ("dim", "c", "shape", "t"),
+    [
+        (3, 0.5, 1, 1.5),
+        (3, 1e-6, 1, 2e-7),
+        (3, 0.02, 1, 330.0),
+        (2, 0.4, 1.5, 0.3),
+        (9, 2.0, 4, 30.0),
+        (20, 1e-3, 10.5, 1e-3),
+    ],
+)
+def test_every_digit_of_the_tail(dim, c, shape, t):
+    agrees_at_many_digits(dim, c, shape, t)
+
+
+def random_cases(count):
+    rng = np.random.default_rng(7)
+    for _ in range(count):
+        dim = int(rng.choice([1, 2, 3, 4, 7, 20, 100, 1000, 10_000]))
+        shape = (dim + 1) / 2 if dim == 1 or rng.random() < 0.5 else (dim - 1) / 2
+        c = float(10 ** rng.uniform(-6, 1.5 if dim < 100 else 0))
+        top = math.sqrt(2 * shape) * c
+        t = float(top * rng.uniform(0.05, 0.9)) if rng.random() < 0.6 or shape > dim / 2 else 3 * top
+        yield dim, c, shape, t
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dim", "c", "shape", "t"), list(random_cases(60)))
+def test_every_digit_of_the_tail_at_random(dim, c, shape, t):
+    agrees_at_many_digits(dim, c, shape, t)
+
+
+@pytest.mark.parametrize(("dim", "shape"), [(1, 2.0), (2, 1.0), (6, 1.0), (6, 4.0), (12, 1.0)])
+def test_both_ends_of_the_curve(dim, shape):
+    curve = SymmetricLaplaceCurve(dim, 0.3, shape)
+    assert curve.curve([0.0, 1.0], bound="estimate").tolist() == [1.0, 0.0]
+    # the chord from (0, 1) lies above a convex curve, and the slope at zero is the largest ratio
+    assert 1 - 1e-9 >= curve.curve(1e-300) >= 1 - 2e-9
+    assert curve.curve(1 - 1e-15) <= 1e-15
 
 
 def direct_delta(dim, c, shape, eps, n=1200):

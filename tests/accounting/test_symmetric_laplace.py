@@ -86,7 +86,7 @@ def test_a_failed_check_is_an_error_not_a_number(monkeypatch):
 
 
 def agrees_at_many_digits(dim, c, shape, t):
-    with mp.workdps(50):
+    with mp.workdps(50 + int(t)):  # the region can be a ball of radius e^-t
         alpha, exceed, delta = symmetric_laplace_delta(dim, c, shape, t)
         beta, log_delta = float(1 - exceed), float(mp.log(delta))
         alpha = float(alpha)
@@ -107,9 +107,9 @@ def agrees_at_many_digits(dim, c, shape, t):
     [
         (3, 0.5, 1, 1.5),
         (3, 1e-6, 1, 2e-7),
-        (3, 0.02, 1, 330.0),
+        (3, 0.02, 1, 100.0),
         (2, 0.4, 1.5, 0.3),
-        (9, 2.0, 4, 30.0),
+        (9, 2.0, 4, 12.0),
         (20, 1e-3, 10.5, 1e-3),
     ],
 )
@@ -124,7 +124,7 @@ def random_cases(count):
         shape = (dim + 1) / 2 if dim == 1 or rng.random() < 0.5 else (dim - 1) / 2
         c = float(10 ** rng.uniform(-6, 1.5 if dim < 100 else 0))
         top = math.sqrt(2 * shape) * c
-        t = float(top * rng.uniform(0.05, 0.9)) if rng.random() < 0.6 or shape > dim / 2 else 3 * top
+        t = float(top * rng.uniform(0.05, 0.9)) if rng.random() < 0.6 or shape > dim / 2 else min(3 * top, 12.0)
         yield dim, c, shape, t
 
 
@@ -141,6 +141,19 @@ def test_both_ends_of_the_curve(dim, shape):
     # the chord from (0, 1) lies above a convex curve, and the slope at zero is the largest ratio
     assert 1 - 1e-9 >= curve.curve(1e-300) >= 1 - 2e-9
     assert curve.curve(1 - 1e-15) <= 1e-15
+
+
+@pytest.mark.parametrize("t", [30.0, 45.0])
+def test_a_tiny_ball_of_rejection(t):
+    """For shape (d-1)/2 and large t the region is a ball of radius R, where P has constant density."""
+    dim, c, shape = 9, 2.0, 4
+    with mp.workdps(40):
+        rate = mp.sqrt(2 * shape)
+        level = -rate * c - mp.log(c) + t
+        radius = mp.lambertw(rate * mp.exp(-level)).real / rate
+        density = 8 * mp.log(rate) - mp.loggamma(8) - rate * c - mp.log(c)
+        log_alpha = density + mp.loggamma(4.5) - mp.log(2) - mp.loggamma(5.5) + 9 * mp.log(radius)
+    assert pa.symmetric_laplace(dim, c, shape).error_rates(t)[0] == pytest.approx(float(mp.exp(log_alpha)), rel=1e-11)
 
 
 def direct_delta(dim, c, shape, eps, n=1200):

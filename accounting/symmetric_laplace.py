@@ -82,7 +82,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
     def _panels(self) -> Panels:
         law, shift, top = radial_law(self.dim, self.shape), self._separation, self.max_loss
         if math.isfinite(top):
-            edges = [top * (1 - 0.5 ** (j / 2)) for j in range(41)]
+            edges = [top * (1 - 0.5 ** (j / 2)) for j in range(61)]
             # where the region's boundary passes through the centre of Q, alpha is not smooth
             centre = axis_of(self.dim, self.shape, shift).at_centre
             if 1e-3 * top < centre < 0.99 * top:

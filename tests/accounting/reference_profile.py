@@ -77,7 +77,7 @@ def _in_caps(d, weight, cosine, low, high, centre):
     # the other centre is a point of the grid: a region that is a tiny ball about it must not be missed
     grid = sorted([*mp.linspace(low, high, 300), centre])
     level = [cosine(u) for u in grid]
-    cuts = set(mp.linspace(low, high, 20))
+    cuts = set(mp.linspace(low, high, 20 + int(3 * mp.sqrt(d))))
     for bound in (1, -1):
         for i in range(len(grid) - 1):
             if (level[i] > bound) != (level[i + 1] > bound):

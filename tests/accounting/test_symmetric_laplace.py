@@ -88,6 +88,8 @@ def test_a_failed_check_is_an_error_not_a_number(monkeypatch):
 def agrees_at_many_digits(dim, c, shape, t):
     with mp.workdps(50 + int(t)):  # the region can be a ball of radius e^-t
         alpha, exceed, delta = symmetric_laplace_delta(dim, c, shape, t)
+        if not delta > mp.mpf(10) ** -300:
+            pytest.skip("below 1e-300, where nothing is claimed")
         beta, log_delta = float(1 - exceed), float(mp.log(delta))
         alpha = float(alpha)
     curve = SymmetricLaplaceCurve(dim, c, float(shape))

@@ -97,11 +97,15 @@ class TradeOffCurve(Operations, ABC):
             return np.log(self._delta(epsilon))
 
     def _curve(self, alpha: Floats) -> Floats:
-        limit = self.max_loss
+        value = np.where(alpha == 0.0, 1.0 - self.infinite_mass, 0.0)
+        inside = (alpha > 0.0) & (alpha < 1.0)
+        a = alpha[inside]
         with np.errstate(over="ignore"):
-            low, high = bisect_decreasing(lambda t, a: self._error_rates(t)[0] - a, alpha, lower=-limit, upper=limit)
-        value = np.maximum(self._support_line(low, alpha), self._support_line(high, alpha))
-        return np.where(alpha == 0.0, 1.0 - self.infinite_mass, value)
+            low, high = bisect_decreasing(
+                lambda t, at: self._error_rates(t)[0] - at, a, -self.reversed().max_loss, self.max_loss
+            )
+        value[inside] = np.maximum(self._support_line(low, a), self._support_line(high, a))
+        return value
 
     def _support_line(self, t: Floats, alpha: Floats) -> Floats:
         """Value at alpha of the tangent with slope -e^t: a lower bound of f for every t."""

@@ -140,6 +140,9 @@ class _Side(TradeOffCurve):
         return alpha, beta
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
+        if self.side == "estimate":
+            ends = [self.composed._on(side)._epsilon(delta, bound) for side in ("lower", "upper")]
+            return np.where(np.isinf(ends[0]), np.inf, 0.5 * (ends[0] + ends[1]))
         ladder, mass = self.composed._ladders[0], self.infinite_mass
         result = np.empty(delta.shape)
         for i, d in enumerate(delta.ravel()):
@@ -150,7 +153,15 @@ class _Side(TradeOffCurve):
         return result
 
     def _curve(self, alpha: Floats) -> Floats:
-        value = np.where(alpha == 0.0, 1.0 - self.infinite_mass, 0.0)
-        inside = (alpha > 0.0) & (alpha < 1.0)
-        value[inside] = super()._curve(alpha[inside])
-        return value
+        """Slopes steeper than -1 from the tables of the pair, the others from those of the reversed pair."""
+        if self.side == "estimate":
+            return 0.5 * (self.composed._on("lower")._curve(alpha) + self.composed._on("upper")._curve(alpha))
+        flat = alpha.ravel()
+        value = np.where(flat == 0.0, 1.0 - self.infinite_mass, 0.0)
+        inside = (flat > 0.0) & (flat < 1.0)
+        steep = flat <= float(self._error_rates(np.zeros(1))[0][0])
+        for direction, here in enumerate((inside & steep, inside & ~steep)):
+            if here.any():
+                ladder = self.composed._ladders[direction]
+                value[here] = ladder.curve(flat[here], MIRROR[self.side], mirrored=direction == 1)
+        return np.clip(value, 0.0, 1.0 - flat).reshape(alpha.shape)

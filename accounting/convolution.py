@@ -83,18 +83,19 @@ class Table:
         self.parts, self.counts, self.window = parts, counts, window
         self.first = math.floor(window.low / window.h)
         self.size = math.ceil(window.high / window.h) - self.first + 1
+        self._rates: dict[tuple[str, bool], Floats] = {}
 
     @cached_property
     def upper(self) -> Floats:
         """Pessimistic values at the lattice points, shape (size,)."""
         value, error = self._values(pessimistic=True)
-        return np.minimum(value + error, 1.0)
+        return np.minimum.accumulate(np.minimum(value + error, 1.0))
 
     @cached_property
     def lower(self) -> Floats:
         """Optimistic values at the lattice points, shape (size,)."""
         value, error = self._values(pessimistic=False)
-        return np.clip(value - error, 0.0, 1.0)
+        return np.maximum.accumulate(np.clip(value - error, 0.0, 1.0)[::-1])[::-1]
 
     @cached_property
     def estimate(self) -> Floats:
@@ -111,6 +112,27 @@ class Table:
         scaled = (y[cell] - y[cell + 1]) / math.expm1(h)
         inside = (position >= 0) & (position <= self.size - 1)
         return y[cell] - scaled * np.expm1(gap), np.where(inside, scaled * np.exp(gap), 0.0)
+
+    def supporting(self, level: Floats, side: str, mirrored: bool) -> tuple[Floats, Floats]:
+        """Vertices of the polyline whose supporting lines touch the curve at `level`, and their heights there.
+
+        The cells' slopes are -alpha; a trade-off curve passes (alpha, beta) of a cell with the slope of a line
+        through a vertex t >= 0. For the mirrored curve (thresholds below zero) alpha and beta change places.
+        """
+        begin = max(0, -self.first)
+        y = getattr(self, side)[begin:]
+        points = self.window.h * (self.first + begin + np.arange(len(y)))
+        if (side, mirrored) not in self._rates:
+            steep = (y[:-1] - y[1:]) / math.expm1(self.window.h)
+            rates = 1.0 - y[:-1] - steep if mirrored else -steep * np.exp(-points[:-1])
+            self._rates[side, mirrored] = np.maximum.accumulate(rates)
+        vertex = np.searchsorted(self._rates[side, mirrored], level if mirrored else -level)
+        t, hidden = points[vertex], 1.0 - y[vertex]
+        with np.errstate(divide="ignore", over="ignore"):
+            height = np.exp(-t) * (hidden - level) if mirrored else hidden - np.exp(t + np.log(level))
+        # no line is known beyond the window: as a bound from above such a height says nothing
+        beyond = (vertex == len(y) - 1) | ((vertex == 0) & (self.first > 0))
+        return t, np.where(beyond & (side == "lower"), 1.0 - level, height)
 
     def _values(self, pessimistic: bool) -> tuple[Floats, Floats]:
         """delta at the lattice points, and the bound of its numerical error."""

@@ -32,6 +32,7 @@ DEEP = -695.0  # log of the smallest profile that is followed
 TOLERANCE = 4e-7  # aim for the width of the interval of eps
 LARGEST = 2**21  # points of a lattice
 RUNGS = 100
+FINEST = 1e-5
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,10 @@ class Ladder:
         for _ in range(RUNGS):
             theta = tilts[-1]
             constant, mean, deviation = self._cumulants(theta)
+            if constants and deviation < FINEST * abs(mean):
+                break  # so close to the largest loss that no lattice resolves the tilted law
             constants.append(constant)
-            if constant + theta * mean < DEEP or deviation < 1e-6 * abs(mean):
+            if constant + theta * mean < DEEP:
                 break
             tilts.append(self._next(theta, constant, 5.0 / deviation))
         return np.array(tilts[: len(constants)]), np.array(constants)
@@ -242,7 +245,7 @@ class Ladder:
         return self.read(epsilon, side)[0]
 
     def epsilon(self, delta: float, side: str) -> float:
-        """Smallest eps >= 0 with delta(eps) <= delta on one side, or inf where no table reaches it."""
+        """Bound of the smallest eps >= 0 with delta(eps) <= delta: inf where no table reaches it."""
         tilts, constants = self.rungs
         n = 0
         if self.light and len(tilts) > 1:
@@ -258,6 +261,28 @@ class Ladder:
                 n = max(n - 1, 0) if self.light else min(n + 1, len(tilts) - 1)
         best = max if side == "lower" else min
         return best(found.values())
+
+    def curve(self, level: Floats, side: str, mirrored: bool) -> Floats:
+        """Trade-off curve at levels in (0, 1): heights of supporting lines with slopes -e^t (-e^-t if mirrored).
+
+        Every table bounds the curve on its side; each level goes from table to table until the touching point
+        lies where the table is the most accurate.
+        """
+        best = np.minimum if side == "lower" else np.maximum
+        value = np.full(level.shape, np.inf if side == "lower" else -np.inf)
+        rung, active = np.zeros(level.shape, dtype=np.intp), np.ones(level.shape, dtype=bool)
+        for _ in range(8):
+            following = rung.copy()
+            for n in np.unique(rung[active]):
+                here = np.flatnonzero(active & (rung == n))
+                t, height = self.table(int(n)).supporting(level[here], side, mirrored)
+                value[here] = best(value[here], height)
+                following[here] = self.rung(t)
+            active &= following != rung
+            rung = following
+            if not active.any():
+                break
+        return value
 
     @staticmethod
     def _solve(table: Table, delta: float, side: str) -> float:

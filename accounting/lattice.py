@@ -30,6 +30,7 @@ from privfit.accounting.base import TradeOffCurve
 __all__ = ["Atoms", "aligned", "rounded", "side_masses"]
 
 Floats = NDArray[np.float64]
+CONCAVE = 1e-13  # negative mass at zero that is not rounding
 STEEP = 600.0  # largest loss whose exponential is formed
 
 
@@ -86,6 +87,9 @@ def rounded(curve: TradeOffCurve, h: float, right: float, left: float, pessimist
     y[0] = z[0] = max(y[0], z[0]) if pessimistic else min(y[0], z[0])
     above, slope = side_masses(h, y)
     below, back_slope = side_masses(h, z)
+    if 1.0 - y[0] - slope - back_slope < -CONCAVE:
+        y, z = _convex(h, y, z)
+        (above, slope), (below, back_slope) = side_masses(h, y), side_masses(h, z)
     if not pessimistic:
         above[-1] += max(y[-1] - floor, 0.0)
     middle = 1.0 - y[0] - slope - back_slope
@@ -94,6 +98,26 @@ def rounded(curve: TradeOffCurve, h: float, right: float, left: float, pessimist
     q = np.concatenate([q_below, [max(middle, 0.0)], above])
     disclosed = float(y[-1]) if pessimistic else floor
     return Atoms(-m, q, disclosed, 0.0 if pessimistic else max(back_slope - float(q_below.sum()), 0.0))
+
+
+def _convex(h: float, y: Floats, z: Floats) -> tuple[Floats, Floats]:
+    """Greatest convex minorant across zero, where the minorants of the two sides meet in a concave angle.
+
+    In x = e^eps the profile below one is ``1 - x + x z``; the share of P at losses below a cell there is
+    ``(z_j - e^-h z_(j+1)) / (1 - e^-h)``.
+    """
+    from scipy.optimize import isotonic_regression
+
+    right = np.exp(h * np.arange(len(y) - 1)) * math.expm1(h)
+    left = np.exp(-h * np.arange(len(z) - 1)) * -math.expm1(-h)
+    share = (z[:-1] - math.exp(-h) * z[1:]) / -math.expm1(-h)
+    slopes = np.concatenate([(1.0 - share)[::-1], (y[:-1] - y[1:]) / right])
+    fitted = isotonic_regression(slopes, weights=np.concatenate([left[::-1], right]), increasing=False).x
+    new_y = y[-1] + np.append(np.cumsum((fitted[len(left) :] * right)[::-1])[::-1], 0.0)
+    x = np.exp(-h * np.arange(len(z)))
+    new_z = (x[-1] * z[-1] + np.append(np.cumsum(((1.0 - fitted[: len(left)]) * left[::-1]))[::-1], 0.0)) / x
+    new_y[0] = new_z[0] = min(new_y[0], new_z[0])
+    return new_y, new_z
 
 
 def _chords(curve: TradeOffCurve, h: float, n: int) -> tuple[Floats, float]:

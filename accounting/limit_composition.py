@@ -24,11 +24,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.base import Precision, TradeOffCurve
+from privfit.accounting.interpolation import Interpolant
 from privfit.accounting.limit import ShapedLimitCurve, SymmetricLaplaceLimitCurve
 
 __all__ = ["LimitCompositionCurve", "limit_composition"]
@@ -37,6 +39,7 @@ Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 NEGLIGIBLE = 42.0
 BLOCK = 2**21
+FEW = 4  # up to so many eps are computed directly
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,8 @@ class LimitCompositionCurve(TradeOffCurve):
 
     def _cut(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """(delta, e^eps alpha) far out, around the cut."""
-        x, weight = np.polynomial.legendre.leggauss(20)
-        edges = np.concatenate([[0.0], np.geomspace(1e-9, NEGLIGIBLE, 36)])
+        x, weight = np.polynomial.legendre.leggauss(16)
+        edges = np.concatenate([[0.0], np.geomspace(1e-5, NEGLIGIBLE, 14)])
         half = np.diff(edges)[:, None] / 2
         v, w = (edges[:-1, None] + half * (1 + x)).ravel(), (half * weight).ravel()
         s = v / epsilon[:, None]
@@ -119,20 +122,30 @@ class LimitCompositionCurve(TradeOffCurve):
         turns = sum(n * c * math.sqrt(2 * k) for c, k, n in self._terms)
         return max(64 * square, 12 * turns, 1.0 if self.mu else 0.0)
 
+    @cached_property
+    def _near_table(self) -> Interpolant:
+        """(1 - delta, e^eps alpha) over log2(8 + eps), from the line."""
+        return Interpolant(lambda x: np.array(self._line(np.exp2(x) - 8.0)), 1e-14)
+
+    @cached_property
+    def _far_table(self) -> Interpolant:
+        """Logs of (delta, e^eps alpha) over log2 eps, from the cut."""
+        return Interpolant(lambda x: np.log(self._cut(np.exp2(x))), 3e-13)
+
     def _values(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """(delta, e^eps alpha) for eps >= 0."""
         flat = np.minimum(epsilon.ravel(), 1e100)
-        delta, steep = np.empty(flat.shape), np.empty(flat.shape)
+        values = np.empty((2, flat.size))
         far = flat > self._far
+        few = flat.size <= FEW
         if far.any():
-            delta[far], steep[far] = self._cut(flat[far])
-        octave = np.where(far, -1, np.ceil(np.log2(np.maximum(flat, 8.0)))).astype(int)
-        for n in np.unique(octave[~far]):
-            here = octave == n
-            hidden, steep[here] = self._line(flat[here])
-            delta[here] = 1.0 - hidden
-        shape = epsilon.shape
-        return np.clip(delta, 0.0, 1.0).reshape(shape), np.clip(steep, 0.0, 1.0).reshape(shape)
+            values[:, far] = self._cut(flat[far]) if few else np.exp(self._far_table(np.log2(flat[far])))
+        near = flat[~far]
+        if near.size:
+            values[:, ~far] = self._line(near) if few else self._near_table(np.log2(8.0 + near))
+            values[0, ~far] = 1.0 - values[0, ~far]
+        delta, steep = np.clip(values, 0.0, 1.0).reshape(2, *epsilon.shape)
+        return delta, steep
 
     def _delta(self, epsilon: Floats) -> Floats:
         delta, _ = self._values(np.abs(epsilon))
@@ -198,7 +211,8 @@ def limit_composition(limits: dict[TradeOffCurve, int], mu2: float) -> TradeOffC
 
     Examples
     --------
-    >>> from privfit.accounting.limit import symmetric_laplace_limit
+    >>> from privfit.accounting.interpolation import Interpolant
+from privfit.accounting.limit import symmetric_laplace_limit
     >>> twice = limit_composition({symmetric_laplace_limit(0.5): 2}, 0.0)
     >>> round(twice.delta(1.0), 9)
     0.205...

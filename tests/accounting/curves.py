@@ -3,7 +3,6 @@
 import numpy as np
 
 import privfit.accounting as pa
-from privfit.accounting.composition import ComposedCurve
 from privfit.accounting.discrete_noise import discrete_gaussian, discrete_laplace
 from privfit.accounting.exponential_mechanism import exponential_mechanism
 from privfit.accounting.generalized_gaussian import generalized_gaussian
@@ -46,11 +45,13 @@ CURVES = {
     "group of 2": group(pa.zero_inflated(pa.gaussian(0.6), 0.02), 2),
     "implied by RDP": from_rdp([1.5, 4.0, 16.0], [0.4, 1.0, 4.5]),
     "implied by zCDP": from_zcdp(0.3),
-    "composed": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
+    "mixture with atoms": pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
+    "limits composed": pa.symmetric_laplace_limit(0.4).self_compose(2).compose(pa.gaussian(0.5)),
+    "composed": pa.compose(pa.laplace(0.6), pa.symmetric_laplace(3, 0.4), pa.gaussian(0.3)),
+    "subsampled steps": subsample(pa.gaussian(1.0), 0.2).self_compose(8),
 }
 
 SYMMETRIC = {name: curve for name, curve in CURVES.items() if name != "points"}
 ALPHAS = np.concatenate([[0.0, 1e-12, 1e-6, 1e-3], np.linspace(0.01, 0.99, 41), [1 - 1e-6, 1.0]])
 THRESHOLDS = np.array([-5.0, -1.5, -0.7, -0.3, -1e-3, 0.0, 1e-3, 0.3, 0.7, 1.0, 1.5, 5.0, 20.0])
 
-assert isinstance(CURVES["composed"], ComposedCurve)

@@ -6,7 +6,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from privfit.accounting import gaussian, laplace, randomized_response, symmetric_laplace
-from privfit.figures import COLOURS, DASHES, MARKERS, Intervals, plot_coefficients, plot_cost, plot_curves
+from privfit.figures import Intervals, plot_coefficients, plot_cost, plot_curves
+from privfit.figures_style import COLOURS, DASHES, MARKERS
 
 FITS = {
     "raw data": Intervals([1.0, -2.0], [0.8, -2.2], [1.2, -1.8]),
@@ -83,7 +84,7 @@ def test_axes_are_labelled(number):
 
 def test_series_differ_in_more_than_colour():
     for signs in (MARKERS, DASHES):
-        assert len(set(map(str, signs))) == len(COLOURS) == 6
+        assert len(set(map(str, signs))) == len(COLOURS) == 8
 
 
 def test_first_colours_differ_in_grey():

@@ -1,7 +1,7 @@
-"""The command ``privfit``: calibrate, curve, release, fit, demo.
+"""The command ``privfit``: calibrate, curve, ledger, release, fit, demo.
 
-A user's mistake ends with exit code 2 and one line on stderr. Commands import what they need when they run,
-so that ``privfit --help`` is quick.
+A user's mistake ends with exit code 2 and one line on stderr, what a ledger refuses with exit code 3. Commands
+import what they need when they run, so that ``privfit --help`` is quick.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from privfit.cli_calibrate import calibrate
 from privfit.cli_curve import curve
 from privfit.cli_demo import demo
 from privfit.cli_fit import fit
+from privfit.cli_ledger import ledger
 from privfit.cli_release import release
 
 __all__ = ["app", "main", "run"]
 
-MISTAKE, BUG = 2, 70
+MISTAKE, REFUSED, BUG = 2, 3, 70
 
 app = typer.Typer(
     name="privfit",
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 for command in (calibrate, curve, release, fit, demo):
     app.command(no_args_is_help=command in (calibrate, curve, release, fit))(command)
+app.add_typer(ledger)
 
 
 def _show_version(wanted: bool) -> None:
@@ -50,9 +52,10 @@ def front(
 ) -> None:
     """Fit the noise to a privacy budget, then fit models to the noisy data.
 
-    A data holder calibrates noise (calibrate, curve) and releases a table
-    once (release). Anybody who has the released file fits models to it,
-    corrected for the noise (fit). Start with: privfit demo
+    A data holder calibrates noise (calibrate, curve), keeps account of what
+    is spent (ledger) and releases a table once (release). Anybody who has
+    the released file fits models to it, corrected for the noise (fit).
+    Start with: privfit demo
     """
 
 
@@ -75,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code: 0, 2 for a mistake of the user, 70 for one of ours.
+    """Run the command line and return its exit code.
+
+    0: done; 2: a mistake of the user; 3: a ledger refuses; 70: a mistake of ours.
 
     Parameters
     ----------
@@ -95,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(args=given, prog_name="privfit", standalone_mode=False)
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
-        return _complain(_one_line(error))
+        return _complain(_one_line(error), _code(error))
     except typer.Abort:
         return _complain("stopped.")
     except Exception as error:
@@ -116,6 +121,12 @@ def _one_line(error: Exception) -> str:
     return str(error)
 
 
-def _complain(text: str) -> int:
+def _code(error: Exception) -> int:
+    from privfit.accounting import BudgetExceeded
+
+    return REFUSED if isinstance(error, BudgetExceeded) else MISTAKE
+
+
+def _complain(text: str, code: int = MISTAKE) -> int:
     print(f"privfit: {' '.join(text.split())}", file=sys.stderr)
-    return MISTAKE
+    return code

@@ -48,10 +48,22 @@ def calibrate(
     ] = None,
     delta0: Annotated[
         float | None,
-        typer.Option(help="Share of exact rows of zil; a tenth of --delta by default.", show_default=False),
+        typer.Option(
+            help="Share of exact rows of zil; a tenth of --delta (over --releases) by default.", show_default=False
+        ),
     ] = None,
     categories: Annotated[int, typer.Option(help="Number of labels of randomized-response.")] = 2,
     protect: Annotated[str, typer.Option(help="'record': a whole row; 'attribute': one column of it.")] = "record",
+    releases: Annotated[
+        int, typer.Option(help="Number of releases of the same records that meet the target together.")
+    ] = 1,
+    figure: Annotated[
+        str,
+        typer.Option(
+            help="What --plot draws: 'curve' (the trade-off curves) or, for zil, 'region' (which shares of exact rows "
+            "with how much noise meet the target)."
+        ),
+    ] = "curve",
     as_json: AsJson = False,
     plot: PlotFile = None,
 ) -> None:
@@ -72,17 +84,28 @@ def calibrate(
 
       privfit calibrate --epsilon 1 --delta 0 --categories 4
           --mechanism randomized-response
+
+      privfit calibrate --epsilon 4 --delta 1e-5 --dim 2 --releases 10
+          --mechanism best
+
+      privfit calibrate --epsilon 4 --delta 1e-3 --dim 2 --mechanism zil
+          --figure region --plot region.png
     """
     from privfit.accounting.validation import check_choice, check_integer
     from privfit.mechanisms import Box
+    from privfit.mechanisms.calibration import check_releases, repeated
 
     check_figure_path(plot)
     check_choice("--mechanism", mechanism, MECHANISMS)
     target = read_target(epsilon, delta, gdp, advantage, fpr, fnr)
     check_integer("--dim", dim, 1, 1000)
+    check_releases(releases)
+    check_choice("--figure", figure, ("curve", "region"))
+    if figure == "region" and (mechanism != "zil" or plot is None):
+        raise ValueError("--figure region needs --mechanism zil and --plot FILE.")
     bounds = read_bounds(column or []) or {f"x{j}": (0.0, 1.0) for j in range(1, dim + 1)}
     if mechanism == "randomized-response":
-        _calibrate_labels(target, categories, protect, as_json, plot)
+        _calibrate_labels(target, categories, protect, releases, as_json, plot)
         return
     box = Box(bounds)
     wanted = _compared(target, shape, delta0) if mechanism == "all" else [(mechanism, shape, delta0)]
@@ -92,7 +115,7 @@ def calibrate(
         for name, own_shape, own_delta0 in wanted:
             say(f"calibrating {name}")
             try:
-                law = calibrate_law(name, target, box, protect, own_shape, own_delta0)
+                law = calibrate_law(name, target, box, protect, own_shape, own_delta0, releases)
             except ValueError as error:
                 if mechanism != "all":
                     raise
@@ -100,20 +123,54 @@ def calibrate(
                 continue
             label = _label(name, law)
             laws[label] = law
-            rows.append(_row(label, law, box, protect))
+            rows.append(_row(label, law, box, protect, releases))
     if not laws:
         raise ValueError(rows[0]["reason"])
-    payload = {"target": str(target), "protect": protect, "columns": list(bounds), "mechanisms": rows}
+    payload = {
+        "target": str(target),
+        "protect": protect,
+        "releases": releases,
+        "columns": list(bounds),
+        "mechanisms": rows,
+    }
     emit(payload, as_json, lambda console: _show(console, payload, bounds))
-    if plot is not None:
+    if plot is None:
+        return
+    with working("drawing"):
+        title = f"{target}, {protect}{_together(releases)}"
+        if figure == "region":
+            save_figure(_region(target, box, protect, releases, title), plot)
+            return
         from privfit.figures import plot_curves
 
-        curves = {label: law.tradeoff(box, protect) for label, law in laws.items()}
-        save_figure(plot_curves(curves, title=f"{target}, {protect}"), plot)
+        curves = {label: repeated(law.tradeoff(box, protect), releases) for label, law in laws.items()}
+        save_figure(plot_curves(curves, title=title), plot)
+
+
+def _region(target: Any, box: Any, protect: str, releases: int, title: str) -> Any:
+    from privfit.figures import plot_region
+    from privfit.mechanisms import zil_region
+    from privfit.mechanisms.zero_inflated_calibration import limit_of_delta0
+
+    few = None  # a point takes seconds where the curve of several releases is computed numerically
+    if releases > 1:
+        few = limit_of_delta0(target, releases) * np.sin(np.linspace(0.0, np.pi / 2, 9)[1:-1]) ** 2
+    region = zil_region(target, box, few, protect, releases=releases)
+    return plot_region({str(target): region}, title=title).figure
+
+
+def _together(releases: int) -> str:
+    return f", {releases} releases together" if releases > 1 else ""
 
 
 def calibrate_law(
-    name: str, target: Any, box: Any, protect: str, shape: int | None = None, delta0: float | None = None
+    name: str,
+    target: Any,
+    box: Any,
+    protect: str,
+    shape: int | None = None,
+    delta0: float | None = None,
+    releases: int = 1,
 ) -> Any:
     """Return the calibrated law of a mechanism by its name on the command line.
 
@@ -132,21 +189,22 @@ def calibrate_law(
     from privfit.mechanisms import Gaussian, Laplace, ZeroInflatedLaplace
 
     if name == "gaussian":
-        return Gaussian.calibrate(target, box, protect)
+        return Gaussian.calibrate(target, box, protect, releases=releases)
     if name == "laplace":
-        return Laplace.calibrate(target, box, protect)
+        return Laplace.calibrate(target, box, protect, releases=releases)
     if name == "zil":
-        atom = delta0 if delta0 is not None else getattr(target, "delta", 0.0) / 10
+        atom = delta0 if delta0 is not None else getattr(target, "delta", 0.0) / (10 * releases)
         if atom == 0:
             raise ValueError("zil needs --delta0 > 0, or a target with --delta > 0.")
-        return ZeroInflatedLaplace.calibrate(target, box, protect, delta0=atom)
-    return _symmetric(target, box, protect, shape)
+        return ZeroInflatedLaplace.calibrate(target, box, protect, delta0=atom, releases=releases)
+    return _symmetric(target, box, protect, shape, releases)
 
 
-def _symmetric(target: Any, box: Any, protect: str, shape: int | None) -> Any:
+def _symmetric(target: Any, box: Any, protect: str, shape: int | None, releases: int) -> Any:
     from privfit.mechanisms import SymmetricLaplace
 
-    return SymmetricLaplace.calibrate(target, box, protect, shape="best" if shape is None else shape)
+    chosen: Any = "best" if shape is None else shape
+    return SymmetricLaplace.calibrate(target, box, protect, shape=chosen, releases=releases)
 
 
 def _compared(target: Any, shape: int | None, delta0: float | None) -> list[tuple[str, int | None, float | None]]:
@@ -161,14 +219,16 @@ def _compared(target: Any, shape: int | None, delta0: float | None) -> list[tupl
     return found
 
 
-def _row(label: str, law: Any, box: Any, protect: str) -> dict[str, Any]:
+def _row(label: str, law: Any, box: Any, protect: str, releases: int) -> dict[str, Any]:
+    from privfit.mechanisms.calibration import repeated
+
     spread = np.sqrt(np.broadcast_to(law.variance, box.dim))
     return {
         "mechanism": label,
         "law": law.to_dict(),
         "noise_over_range": float(spread[0] / box.ranges[0]),
         "standard_deviation": dict(zip(map(str, box.columns), spread.tolist(), strict=True)),
-        "advantage": float(law.tradeoff(box, protect).advantage),
+        "advantage": float(repeated(law.tradeoff(box, protect), releases).advantage),
         "exact_fraction": law.exact_fraction,
     }
 
@@ -178,7 +238,9 @@ def _show(console: Any, payload: dict[str, Any], bounds: dict[str, Any]) -> None
     rows.sort(key=lambda row: float(row["noise_over_range"]))
     header = ["mechanism", "noise s.d. / range", "largest advantage"]
     body = [[row["mechanism"], row["noise_over_range"], row["advantage"]] for row in rows]
-    title = f"Smallest noise for {payload['target']}, protecting one {payload['protect']}"
+    title = (
+        f"Smallest noise for {payload['target']}, protecting one {payload['protect']}{_together(payload['releases'])}"
+    )
     console.print(simple_table(title, header, body))
     if len(rows) == 1 or any(name != f"x{j}" for j, name in enumerate(bounds, 1)):
         first = rows[0]
@@ -198,16 +260,17 @@ def _label(name: str, law: Any) -> str:
     return f"zil, {law.delta0:.2g} exact" if hasattr(law, "delta0") else name
 
 
-def _calibrate_labels(target: Any, categories: int, protect: str, as_json: bool, plot: Any) -> None:
+def _calibrate_labels(target: Any, categories: int, protect: str, releases: int, as_json: bool, plot: Any) -> None:
     from privfit.accounting.validation import check_integer
     from privfit.mechanisms import Categories, RandomizedResponse
 
     check_integer("--categories", categories, 2, 1_000_000)
     domain = Categories({"label": list(range(categories))})
     with working("calibrating randomized-response"):
-        law = RandomizedResponse.calibrate(target, domain, protect)
+        law = RandomizedResponse.calibrate(target, domain, protect, releases=releases)
     payload = {
         "target": str(target),
+        "releases": releases,
         "mechanism": "randomized-response",
         "law": law.to_dict(),
         "keep_probability": law.keep_probability,
@@ -217,9 +280,12 @@ def _calibrate_labels(target: Any, categories: int, protect: str, as_json: bool,
     emit(
         payload,
         as_json,
-        lambda console: console.print(simple_table(f"Randomised response: {target}", header, [row])),
+        lambda console: console.print(
+            simple_table(f"Randomised response: {target}{_together(releases)}", header, [row])
+        ),
     )
     if plot is not None:
         from privfit.figures import plot_curves
 
-        save_figure(plot_curves({"randomised response": law.tradeoff(domain)}, title=str(target)), plot)
+        curve = law.tradeoff(domain).self_compose(releases)
+        save_figure(plot_curves({"randomised response": curve}, title=f"{target}{_together(releases)}"), plot)

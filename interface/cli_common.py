@@ -248,7 +248,12 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
 
 
 def check_figure_path(path: Path | None) -> None:
-    """Refuse a figure format that we do not write, before the work starts.
+    """Refuse a figure format that we do not write, and a folder that does not exist, before the work starts.
+
+    Raises
+    ------
+    ValueError
+        If the figure could not be written.
 
     Examples
     --------
@@ -256,6 +261,8 @@ def check_figure_path(path: Path | None) -> None:
     """
     if path is not None and path.suffix.lower() not in FIGURES:
         raise ValueError(f"--plot must end in {', '.join(FIGURES)}, got {path.name!r}.")
+    if path is not None and not path.parent.is_dir():
+        raise ValueError(f"--plot: there is no folder {path.parent}; make it first.")
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -1,13 +1,10 @@
-"""``privfit calibrate`` and ``privfit curve``: numbers of the library, and one line for a mistake."""
+"""``privfit calibrate``: numbers of the library, and one line for a mistake."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from privfit.accounting import gaussian, symmetric_laplace
-from privfit.cli import MISTAKE
-from privfit.mechanisms import load_release
+from privfit.figures import plot_region as plot
 
 BUDGET = ["--epsilon", "6", "--delta", "1e-6"]
 
@@ -97,68 +94,51 @@ def test_calibrate_mistakes(privfit, options, words):
     assert words in privfit.mistake("calibrate", *options)
 
 
-@pytest.mark.parametrize(
-    "options, curve",
-    [
-        (["gaussian", "--mu", "1"], gaussian(1.0)),
-        (["symmetric-laplace", "--dim", "3", "--shift", "0.5", "--shape", "2"], symmetric_laplace(3, 0.5, 2)),
-    ],
-)
-def test_curve_prints_the_profile(privfit, options, curve):
-    rows = privfit.as_json("curve", "--mechanism", *options, "--at", "0.5,1", "--deltas", "1e-4")["rows"]
-    assert [row["value"] for row in rows] == [
-        curve.delta(0.5),
-        curve.delta(1.0),
-        curve.epsilon(1e-4),
-        curve.advantage,
-    ]
+def test_calibrate_for_several_releases(privfit):
+    options = ["calibrate", *BUDGET, "--dim", 1, "--mechanism"]
+    single, four = (privfit.as_json(*options, "gaussian", "--releases", k)["mechanisms"][0] for k in (1, 4))
+    # four Gaussian releases are one of twice the mu; their slack is charged four times
+    ratio = four["noise_over_range"] / single["noise_over_range"]
+    assert 2 <= ratio < 2.002
+    assert four["advantage"] == pytest.approx(single["advantage"], rel=1e-3)
+    assert four["advantage"] <= gaussian(1 / (0.5 * four["noise_over_range"])).advantage * (1 + 1e-9)
+    found = privfit.as_json(
+        "calibrate", "--epsilon", 2, "--delta", 0, "--mechanism", "randomized-response", "--releases", 4
+    )
+    assert found["law"]["epsilon"] == pytest.approx(0.5, rel=1e-9) and found["releases"] == 4
+    text = privfit.call("calibrate", *BUDGET, "--mechanism", "gaussian", "--releases", 4)[1]
+    assert "4 releases together" in " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["laplace", "--epsilon", "1"],
-        ["randomized-response", "--epsilon", "1", "--categories", "3"],
-        ["zil", "--dim", "2", "--shift", "1", "--delta0", "0.001"],
-    ],
-)
-def test_curve_of_the_other_mechanisms(privfit, options):
-    code, out, err = privfit.call("curve", "--mechanism", *options)
-    assert (code, err) == (0, "") and "delta at epsilon = 1" in out
+def test_share_of_exact_rows_is_for_all_releases(privfit):
+    options = ["calibrate", "--epsilon", 3, "--delta", "1e-3", "--dim", 1, "--mechanism", "zil", "--releases", 2]
+    (row,) = privfit.as_json(*options)["mechanisms"]
+    assert row["exact_fraction"] == pytest.approx(1e-3 / 20)
 
 
-def test_curve_of_a_release(privfit, released):
-    rows = privfit.as_json("curve", released, "--at", "6", "--deltas", "1e-3")["rows"]
-    promise = load_release(released).guarantee()
-    assert rows[0]["record"] == promise.deltas([6.0])[0]["record"] <= 1e-6
-    assert rows[1]["attribute"] < rows[1]["record"] < 6
+def test_region_is_drawn(privfit, tmp_path, monkeypatch):
+    import privfit.figures as figures
 
-
-def test_curve_of_a_file_without_a_law(privfit, tmp_path):
-    plain = tmp_path / "plain.parquet"
-    pq.write_table(pa.table({"age": [1.0, 2.0]}), plain)
-    err = privfit.mistake("curve", plain)
-    assert "carries no law, so nothing is known about its guarantee" in err and "correction" not in err
+    seen = []
+    monkeypatch.setattr(figures, "plot_region", lambda r, **o: seen.append((r, o)) or plot(r, **o))
+    options = ["calibrate", "--epsilon", 1, "--delta", "0.1", "--mechanism", "zil", "--figure", "region"]
+    assert privfit.call(*options, "--plot", tmp_path / "r.svg")[0] == 0
+    ((regions, _),) = seen
+    (region,) = regions.values()
+    assert region.delta0.max() < 0.1 and (np.diff(region.scale) > 0).all()
+    assert b"<svg" in (tmp_path / "r.svg").read_bytes()
 
 
 @pytest.mark.parametrize(
     "options, words",
     [
-        ([], ""),
-        (["--at", "1"], "either a release file or --mechanism"),
-        (["none.parquet"], "there is no file none.parquet"),
-        (["none.parquet", "--mechanism", "gaussian"], "either a release file or --mechanism"),
-        (["--mechanism", "gaussian"], "gaussian needs --mu"),
-        (["--mechanism", "zil", "--shift", "1"], "zil needs --delta0"),
-        (["--mechanism", "gaussian", "--mu", "-1"], "mu must be a finite number > 0"),
-        (["--mechanism", "gaussian", "--mu", "1", "--at", "a,b"], "--at must be finite numbers"),
-        (["--mechanism", "gaussian", "--mu", "1", "--deltas", "2"], "delta must be a number in [0, 1]"),
+        (["--releases", "0"], "releases must be an integer"),
+        (["--figure", "pie"], "--figure must be one of"),
+        (["--figure", "region", "--plot", "r.png"], "--figure region needs --mechanism zil"),
+        (["--mechanism", "zil", "--figure", "region"], "--figure region needs --mechanism zil and --plot"),
+        (["--plot", "no_such_folder/x.png"], "there is no folder no_such_folder"),
     ],
 )
-def test_curve_mistakes(privfit, tmp_path, monkeypatch, options, words):
+def test_calibrate_mistakes_about_figures_and_releases(privfit, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
-    if options:
-        assert words in privfit.mistake("curve", *options)
-    else:
-        code, out, _ = privfit.call("curve")
-        assert code == MISTAKE and "Usage" in out
+    assert words in privfit.mistake("calibrate", *BUDGET, *options)

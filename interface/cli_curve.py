@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,7 +47,7 @@ def curve(
         typer.Option(
             help="What --plot draws: 'curve' (trade-off curve with what the epsilons of --at imply), 'profile' "
             "(delta over epsilon), 'roc' (true over false positives of a membership test), 'composition' (epsilon, "
-            f"at the first of --deltas, over the number of runs up to --times, or up to {RUNS})."
+            f"at the first of --deltas, over the number of runs up to --times, or up to {RUNS}; not with --group)."
         ),
     ] = "curve",
     as_json: AsJson = False,
@@ -87,6 +88,8 @@ def curve(
     wanted = sorted(set(listed), reverse=True)
     if (file is None) == (described.mechanism is None and described.curve_file is None):
         raise ValueError("give either a release file, or --mechanism, or --curve.")
+    if figure == "composition" and described.group != 1:
+        raise ValueError("--figure composition shows neighbours that differ in one record; leave out --group.")
     with working("computing the guarantee"):
         if file is not None:
             title, curves, singles, payload = _of_release(file, described, epsilons, wanted)
@@ -138,16 +141,19 @@ def _apart(row: dict[str, Any]) -> bool:
     return bool(high > low * (1 + 5e-4) and high > 1e-300)
 
 
+LABELS = {
+    "delta": "delta at epsilon = {at_epsilon:g}",
+    "epsilon": "epsilon at delta = {at_delta:g}",
+    "advantage": "largest advantage of any attack",
+    "true_positive_rate": "members found at {at_fpr:.0%} false alarms",
+    "posterior": "certainty after that, prior {prior:g}",
+    "gdp_mu": "mu of Gaussian DP",
+    "zcdp_rho": "rho of zCDP",
+}
+
+
 def _label(row: dict[str, Any]) -> str:
-    return {
-        "delta": lambda: f"delta at epsilon = {row['at_epsilon']:g}",
-        "epsilon": lambda: f"epsilon at delta = {row['at_delta']:g}",
-        "advantage": lambda: "largest advantage of any attack",
-        "true_positive_rate": lambda: f"members found at {row['at_fpr']:.0%} false alarms",
-        "posterior": lambda: f"certainty after that, prior {row['prior']:g}",
-        "gdp_mu": lambda: "mu of Gaussian DP",
-        "zcdp_rho": lambda: "rho of zCDP",
-    }[row["quantity"]]()
+    return LABELS[row["quantity"]].format(**row)
 
 
 def _of_mechanism(
@@ -160,7 +166,7 @@ def _of_mechanism(
     rows = _of_curve(only, epsilons, deltas, _quick(only) if conversions is None else conversions)
     neighbours = relation_of(single)
     payload = {"of": title, "neighbours": neighbours, "rows": rows, "curve": only.to_dict()}
-    return title, {title: only}, {title: single}, payload
+    return title, {title: only}, {str(dataclasses.replace(described, times=1)): single}, payload
 
 
 def _quick(curve: Any) -> bool:

@@ -186,7 +186,8 @@ class Description:
 
     def with_main(self, value: float) -> Description:
         """The same mechanism with another value of the option that says how private it is."""
-        return dataclasses.replace(self, **{str(self.family.main): value})
+        changed: dict[str, Any] = {str(self.family.main): value}
+        return dataclasses.replace(self, **changed)
 
     def missing(self) -> list[str]:
         """Options that the mechanism needs and that are not given, the main one first."""

@@ -50,7 +50,7 @@ def plot_composition(
     naive : bool
         Draw also what adding up gives: k times epsilon at delta / k.
     bands : bool
-        Shade the certified interval, where its ends can be told apart.
+        Shade what lies between the bounds of epsilon, where they can be told apart.
     title : str
     legend : bool
         As for `plot_tradeoff`.
@@ -88,6 +88,10 @@ def plot_composition(
         drawn.set_yticks([])
     drawn.set_xlim(k[0] / 1.1, max(k[-1] * 1.1, k[0] * 1.2))
     _plain_ticks(drawn)
+    steps = np.diff(np.log(k))
+    if len(k) < 9 and (len(k) == 1 or steps.min() > 0.05 * steps.sum()):
+        drawn.set_xticks(k, [f"{n:g}" for n in k], minor=False)
+        drawn.minorticks_off()
     drawn.grid(color="0.92", linewidth=0.6)
     drawn.set_axisbelow(True)
     finish([drawn], title, ax is None, legend)
@@ -118,7 +122,7 @@ def _draw(
     between = bool(np.any(high[good] > FACTOR * np.maximum(low[good], 1e-300)))
     ax.plot(x[good], high[good], label=label, **(series(j) | {"markevery": None}))
     if between:
-        shade(ax, x[good], low[good], high[good], j, f"{label}, certified interval")
+        shade(ax, x[good], low[good], high[good], j, f"{label}, lower to upper bound")
     if naive:
         added = np.array([n * curve.epsilon(delta / n) for n in k])
         sign = series(j) | {"markevery": None, "linewidth": 0.8, "markerfacecolor": "white"}

@@ -200,6 +200,18 @@ def test_composition_says_where_no_epsilon_is_left():
     assert any("no ε reaches" in t.get_text() for t in nothing.texts)
 
 
+def test_composition_shows_the_bounds_of_what_is_known_between_two():
+    ax = plot_composition({"attack": SCORES, "G": gaussian(1.0)}, 0.2, [1, 2])
+    (band,) = ax.collections
+    x, y = band.get_paths()[0].vertices.T
+    for k in (1, 2):
+        together = SCORES.self_compose(k)
+        ends = [together.epsilon(0.2, bound=b) for b in ("lower", "upper")]
+        assert [y[x == k].min(), y[x == k].max()] == pytest.approx(ends, rel=1e-9) and ends[0] < 0.9 * ends[1]
+    check_layout(ax.figure)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2"]
+
+
 def test_composition_counts():
     x, _ = line_of(plot_composition({"G": gaussian(0.1)}, 1e-5, 1000), "G")
     assert x[0] == 1 and x[-1] == 1000 and 8 <= x.size <= 12

@@ -217,6 +217,7 @@ GAUSSIAN = ["--mechanism", "gaussian", "--mu", "1"]
         ([*GAUSSIAN, "--scheme", "without_replacement"], "--scheme needs --rate"),
         ([*GAUSSIAN, "--rate", "0.1", "--scheme", "x"], "scheme must be one of"),
         ([*GAUSSIAN, "--shuffle", "100"], "epsilon"),
+        ([*GAUSSIAN, "--group", "2", "--figure", "composition"], "leave out --group"),
         ([*GAUSSIAN, "--figure", "pie"], "--figure must be one of"),
         ([*GAUSSIAN, "--plot", "no_such_folder/x.png"], "there is no folder no_such_folder"),
         ([*GAUSSIAN, "--plot", "x.exe"], "--plot must end in"),

@@ -61,7 +61,7 @@ def calibrate(
         str,
         typer.Option(
             help="What --plot draws: 'curve' (the trade-off curves) or, for zil, 'region' (which shares of exact rows "
-            "with how much noise meet the target)."
+            "with how much noise meet the target; this takes minutes with --releases)."
         ),
     ] = "curve",
     as_json: AsJson = False,
@@ -154,7 +154,7 @@ def _region(target: Any, box: Any, protect: str, releases: int, title: str) -> A
 
     few = None  # a point takes seconds where the curve of several releases is computed numerically
     if releases > 1:
-        few = limit_of_delta0(target, releases) * np.sin(np.linspace(0.0, np.pi / 2, 9)[1:-1]) ** 2
+        few = limit_of_delta0(target, releases) * np.sin(np.linspace(0.0, np.pi / 2, 7)[1:-1]) ** 2
     region = zil_region(target, box, few, protect, releases=releases)
     return plot_region({str(target): region}, title=title).figure
 

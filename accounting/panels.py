@@ -127,7 +127,9 @@ class Panels:
         # close to a finite end the distance end - t itself carries a relative error
         near_end = 2e-15 * high / (self.end - high)
         resolved = tail < TOLERANCE * scale + near_end or noise
-        if depth < MAX_DEPTH and not (alive and resolved and change < MAX_CHANGE):
+        # there splitting meets the rounding of t and not the function
+        deepest = 2 if self.end - high < 1e-4 * high else MAX_DEPTH
+        if depth < deepest and not (alive and resolved and change < MAX_CHANGE):
             middle = 0.5 * (low + high)
             sampled = self.log_alpha_exact(np.concatenate([_nodes(low, middle), _nodes(middle, high)]))
             left = self._split(low, middle, sampled[:NODES], depth + 1)

@@ -62,6 +62,7 @@ _HOMES = {
         "zcdp",
         "zero_inflated",
         "zil",
+        "zil_limit",
     ),
     "privfit.mechanisms": (
         "Ball",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privfit.accounting.base import Precision, TradeOffCurve, check_scale
 
-__all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta", "tight_mu"]
+__all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta"]
 
 Floats = NDArray[np.float64]
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -161,25 +161,3 @@ def _at_infinity(epsilon: Any, mu: Any, x: Any) -> Floats:
 
 
 _BRANCHES = (_mills, _integral, _normal_tails, _at_infinity)
-
-
-def tight_mu(curve: TradeOffCurve) -> float:
-    """Smallest mu whose Gaussian curve lies below `curve`, on the safe side; inf where there is none.
-
-    Parameters
-    ----------
-    curve : TradeOffCurve
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from privfit.accounting.laplace import laplace
-    >>> round(tight_mu(laplace(1.0)), 4)
-    1.0301
-    """
-    from privfit.accounting.gdp import tight_mu as enclosed
-
-    return enclosed(curve)

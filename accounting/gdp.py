@@ -22,7 +22,10 @@ from numpy.typing import NDArray
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.composed import ComposedCurve
 from privfit.accounting.discrete import DiscreteCurve
+from privfit.accounting.discrete_noise import DiscreteGaussianCurve
 from privfit.accounting.gaussian import GaussianCurve, gaussian_log_delta
+from privfit.accounting.gdp_tails import discrete_gaussian_tail, generalized_gaussian_tail
+from privfit.accounting.generalized_gaussian import GeneralizedGaussianCurve
 from privfit.accounting.limit import ShapedLimitCurve, SymmetricLaplaceLimitCurve
 from privfit.accounting.limit_composition import LimitCompositionCurve
 from privfit.accounting.mixture import MixtureCurve
@@ -125,7 +128,9 @@ def _at_vertices(t: Floats, log_delta: Floats, alpha: Floats, beta: Floats, top:
     low, high = t[:-1], t[1:]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_p = log_delta[:-1] + np.log(-np.expm1(log_delta[1:] - log_delta[:-1])) - low - np.log(np.expm1(high - low))
-        log_p = np.clip(np.nan_to_num(log_p, nan=-np.inf), np.log(alpha[1:]), np.log(alpha[:-1]))
+        # an alpha that has underflowed says only that it is small
+        least = np.where(alpha[1:] > 1e-300, np.log(alpha[1:]), -np.inf)
+        log_p = np.clip(np.nan_to_num(log_p, nan=-np.inf), least, np.log(np.maximum(alpha[:-1], 1e-300)))
         log_p = np.maximum(log_p, log_delta[:-1] - top - np.log(-np.expm1(low - top)))
         p = np.exp(log_p)
         log_q = np.minimum(np.logaddexp(log_delta[:-1], low + log_p), 0.0)
@@ -195,6 +200,21 @@ def _(curve: TradeOffCurve) -> float:
 def _(curve: SymmetricLaplaceCurve) -> float:
     """The profile falls like e^(-2k t / (d - 2k)) for k < d/2, like exp(-e^t) for k = d/2, and ends for k > d/2."""
     return math.inf if curve.shape < curve.dim / 2 else 0.0
+
+
+@mu_at_infinity.register
+def _(curve: DiscreteGaussianCurve) -> float:
+    """It tends to sensitivity / sigma from above, so the far tail decides."""
+    first = curve._first(np.asarray(_far(curve, -600.0)))[0]
+    return discrete_gaussian_tail(curve.sigma, float(curve.sensitivity), float(first))
+
+
+@mu_at_infinity.register
+def _(curve: GeneralizedGaussianCurve) -> float:
+    """A tail lighter than the Gaussian one has no mu; of a heavier one the largest mu beyond its computed part."""
+    if curve.power > 2:
+        return math.inf
+    return generalized_gaussian_tail(curve, float(curve._crossing(np.asarray(_far(curve, -600.0)))))
 
 
 @mu_at_infinity.register

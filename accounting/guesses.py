@@ -100,4 +100,4 @@ def _log_delta(epsilon: float, mu: float, x: float) -> float:
         difference = first - math.exp(epsilon) * math.erfc((x + mu) / SQRT_2)
         if difference > 1e-2 * first:
             return math.log(difference / 2)
-    return float(gaussian_log_delta(np.float64(epsilon), np.float64(mu)))
+    return float(gaussian_log_delta(np.asarray(epsilon), np.asarray(mu)))

@@ -6,7 +6,7 @@ Every method here states the contract; the mathematics stands in the module it c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,18 @@ Floats = NDArray[np.float64]
 class Operations:
     """Methods of `TradeOffCurve` that build on its numbers."""
 
-    def _comparison_grid(self: TradeOffCurve) -> Floats:
+    @property
+    def _this(self) -> TradeOffCurve:
+        """The object, known to be a curve: only `TradeOffCurve` derives from this class."""
+        return cast("TradeOffCurve", self)
+
+    def _comparison_grid(self) -> Floats:
         """Thresholds at which two curves are compared: dense where the profile moves, out to its far tail."""
-        top = min(float(self._epsilon(np.asarray(1e-120), "estimate")), 1e6)
+        top = min(float(self._this._epsilon(np.asarray(1e-120), "estimate")), 1e6)
         top = max(top if math.isfinite(top) else 1e6, 1e-6)
         return np.unique(np.concatenate([np.linspace(0, top, 600), np.geomspace(top * 1e-6, top, 600)]))
 
-    def dominates(self: TradeOffCurve, other: TradeOffCurve, tolerance: float = 1e-9) -> bool:
+    def dominates(self, other: TradeOffCurve, tolerance: float = 1e-9) -> bool:
         """Whether this curve lies above `other` everywhere, so that it is at least as private.
 
         Two curves are compared through their profiles: f1 >= f2 everywhere if and only if delta1 <= delta2
@@ -59,11 +64,19 @@ class Operations:
         if not isinstance(other, TradeOffCurve):
             raise TypeError(f"other must be a TradeOffCurve, got {type(other).__name__}.")
         grid = np.union1d(self._comparison_grid(), other._comparison_grid())
-        pairs = [(self, other), (self.reversed(), other.reversed())]
-        absolute = self.precision.absolute + other.precision.absolute
-        return all(bool(np.all(a._delta(grid) <= b._delta(grid) * (1 + tolerance) + absolute)) for a, b in pairs)
+        pairs = [(self._this, other), (self._this.reversed(), other.reversed())]
+        absolute = self._this.precision.absolute + other.precision.absolute
+        for a, b in pairs:
+            # what is left beyond the largest loss of the other curve may be too small for a float, but it is there
+            if b.infinite_mass == 0.0 and a.max_loss > b.max_loss * (1 + tolerance):
+                return False
+            if a.infinite_mass > b.infinite_mass * (1 + tolerance) + absolute:
+                return False
+            if np.any(a._delta(grid) > b._delta(grid) * (1 + tolerance) + absolute):
+                return False
+        return True
 
-    def gdp(self: TradeOffCurve) -> float:
+    def gdp(self) -> float:
         """Smallest mu for which the mechanism is mu-GDP, on the safe side; inf where there is none.
 
         For every eps the Gaussian curve that meets ``delta(eps)`` is found; mu is the largest of them.
@@ -82,9 +95,10 @@ class Operations:
         """
         from privfit.accounting.gdp import tight_mu
 
-        return max(tight_mu(self), tight_mu(self.reversed()) if self.reversed() is not self else 0.0)
+        curve, turned = self._this, self._this.reversed()
+        return max(tight_mu(curve), tight_mu(turned) if turned is not curve else 0.0)
 
-    def compose(self: TradeOffCurve, *others: TradeOffCurve) -> TradeOffCurve:
+    def compose(self, *others: TradeOffCurve) -> TradeOffCurve:
         """Curve of this mechanism and the others run independently on the same record.
 
         Exact for Gaussian curves, for any curve with discrete ones (randomised response) and for limits of
@@ -107,9 +121,9 @@ class Operations:
         """
         from privfit.accounting.composition import compose
 
-        return compose(self, *others)
+        return compose(self._this, *others)
 
-    def self_compose(self: TradeOffCurve, k: int) -> TradeOffCurve:
+    def self_compose(self, k: int) -> TradeOffCurve:
         """Curve of `k` independent runs of this mechanism on the same record.
 
         Parameters
@@ -129,9 +143,9 @@ class Operations:
         """
         from privfit.accounting.composition import self_compose
 
-        return self_compose(self, k)
+        return self_compose(self._this, k)
 
-    def subsample(self: TradeOffCurve, rate: float, scheme: str = "poisson") -> TradeOffCurve:
+    def subsample(self, rate: float, scheme: str = "poisson") -> TradeOffCurve:
         """Curve of this mechanism run on a random subsample of the records.
 
         Parameters
@@ -156,9 +170,9 @@ class Operations:
         """
         from privfit.accounting.subsampling import subsample
 
-        return subsample(self, rate, scheme)
+        return subsample(self._this, rate, scheme)
 
-    def group(self: TradeOffCurve, k: int) -> TradeOffCurve:
+    def group(self, k: int) -> TradeOffCurve:
         """Curve for neighbours that differ in `k` records instead of one.
 
         Parameters
@@ -178,9 +192,9 @@ class Operations:
         """
         from privfit.accounting.group import group
 
-        return group(self, k)
+        return group(self._this, k)
 
-    def rdp(self: TradeOffCurve, order: Any) -> Any:
+    def rdp(self, order: Any) -> Any:
         """Renyi divergence of the given order, the larger of both directions, from above.
 
         Parameters
@@ -201,9 +215,9 @@ class Operations:
         """
         from privfit.accounting.renyi import rdp
 
-        return rdp(self, order)
+        return rdp(self._this, order)
 
-    def zcdp(self: TradeOffCurve) -> float:
+    def zcdp(self) -> float:
         """Smallest rho for which the mechanism is rho-zCDP, from above; inf where there is none.
 
         Returns
@@ -218,9 +232,9 @@ class Operations:
         """
         from privfit.accounting.zcdp import zcdp
 
-        return zcdp(self)
+        return zcdp(self._this)
 
-    def plot(self: TradeOffCurve, ax: Axes | None = None, **line: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draw the trade-off curve, with the line of perfect privacy, and return the axes.
 
         Parameters
@@ -247,7 +261,7 @@ class Operations:
 
             _, ax = plt.subplots(figsize=(4.5, 4.5))
         alpha = np.concatenate([[0.0], np.geomspace(1e-6, 0.02, 60), np.linspace(0.021, 1.0, 300)])
-        ax.plot(alpha, self.curve(alpha), **({"label": str(self)} | line))
+        ax.plot(alpha, self._this.curve(alpha), **({"label": str(self)} | line))
         if not any(drawn.get_gid() == "perfect privacy" for drawn in ax.lines):
             ax.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, linestyle=":", gid="perfect privacy")
         ax.set(
@@ -259,7 +273,7 @@ class Operations:
         )
         return ax
 
-    def to_dict(self: TradeOffCurve) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data (JSON-ready) from which `from_dict` rebuilds the curve to the last bit.
 
         Returns
@@ -274,7 +288,7 @@ class Operations:
         """
         from privfit.accounting.serialization import to_dict
 
-        return to_dict(self)
+        return to_dict(self._this)
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> TradeOffCurve:

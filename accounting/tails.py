@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.composed import ComposedCurve
+from privfit.accounting.discrete_noise import DiscreteGaussianCurve
 from privfit.accounting.gaussian import GaussianCurve
+from privfit.accounting.generalized_gaussian import GeneralizedGaussianCurve
 from privfit.accounting.limit import ShapedLimitCurve, SymmetricLaplaceLimitCurve
 from privfit.accounting.limit_composition import LimitCompositionCurve
 from privfit.accounting.mixture import MixtureCurve
@@ -105,16 +107,64 @@ def _(curve: TradeOffCurve) -> Tail:
 @loss_tail.register
 def _(curve: GaussianCurve) -> Tail:
     """``delta(t) <= Phi(-x) <= exp(-x^2 / 2) / 2`` with x = t/mu - mu/2 >= 0."""
-    from scipy.special import log_ndtr
+    return _gaussian_tail(curve.mu, 0.5)
 
-    mu = curve.mu
+
+@loss_tail.register
+def _(curve: DiscreteGaussianCurve) -> Tail:
+    """``delta(t) <= P[X >= x sigma] <= exp(-x^2 / 2)``: integer Gaussian noise is sigma-subgaussian.
+
+    (Canonne, Kamath & Steinke 2020, fact 20.)
+    """
+    return _gaussian_tail(curve.sensitivity / curve.sigma, 1.0)
+
+
+def _gaussian_tail(mu: float, factor: float) -> Tail:
+    """Tail of a profile below ``factor * exp(-x^2 / 2)``, x = t/mu - mu/2 >= 0."""
+    from scipy.special import log_ndtr
 
     def log_integral(rate: Floats, start: float) -> Floats:
         middle = mu * mu * (0.5 + rate)
-        constant = 0.5 * math.log(math.pi / 2) + math.log(mu)
+        constant = 0.5 * math.log(2 * math.pi) + math.log(factor * mu)
         return constant + 0.5 * rate * (1 + rate) * mu * mu + log_ndtr((middle - start) / mu)
 
     return Tail(math.inf, mu * (mu / 2 + 450.0), log_integral)
+
+
+@loss_tail.register
+def _(curve: GeneralizedGaussianCurve) -> Tail:
+    """``delta(t) <= F(-y)``, y the distance from the centre of Q with loss ``l(y) = (y + a)^p - y^p = t``.
+
+    In y the integral is ``int e^(rate l) F(-y) dl``. On a cell F is at most its value on the left. With r = dl/d(y^p),
+    which falls, ``F(-y) e^(y^p)`` falls too, and where ``rate r <= 1/2`` the rest is ``e^(rate l) F(-y) r/(1 - rate r)``.
+    """
+    p, a = curve.power, curve.shift
+    first = 1e4 ** (1 / p)
+    start = float(curve._loss(np.asarray(first + a / 2)))
+    if not start < 1e200:  # losses that no order of a Renyi divergence can bear
+        return Tail(1.0, 0.0)
+
+    def log_integral(rate: Floats, at: float) -> Floats:
+        return np.array([_log_stretched(curve, float(b), at) for b in np.atleast_1d(rate)])
+
+    return Tail(math.inf, start, log_integral)
+
+
+def _log_stretched(curve: GeneralizedGaussianCurve, rate: float, at: float) -> float:
+    """Log of an upper bound of ``int_at^inf e^(rate t) F(-y(t)) dt`` for generalised Gaussian noise."""
+    p, a, b = curve.power, curve.shift, max(rate, 0.5)
+    low = float(curve._crossing(np.asarray(at)))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        high = max(a / math.expm1(math.log1p(0.5 / b) / (p - 1)), low * (1 + 1e-9))
+        y = np.geomspace(low, high, 4001)
+        loss, tail = curve._loss(y + a / 2), curve._log_tail(y)
+        rise = max(rate, 0.0) * np.diff(loss)
+        ramp = np.log(np.diff(loss)) + np.log(np.where(rise > 1e-9, -np.expm1(-rise) / np.maximum(rise, 1e-300), 1.0))
+        cells = max(rate, 0.0) * loss[1:] + ramp + tail[:-1]
+        steep = math.expm1((p - 1) * math.log1p(a / high))  # dl / d(y^p), falling with y
+        rest = max(rate, 0.0) * loss[-1] + tail[-1] + math.log(steep / (1 - max(rate, 0.0) * steep))
+        value = float(np.logaddexp.reduce(np.append(cells, rest))) + min(rate, 0.0) * at
+    return value if not math.isnan(value) else math.inf
 
 
 @loss_tail.register(SubsampledCurve)

@@ -78,7 +78,7 @@ class Budget(Target):
             return self.epsilon - curve.epsilon(0.0) if curve.epsilon(0.0) < math.inf else -math.inf
         # what curve.delta computes, without its checks of the argument
         side = curve._on(MIRROR["upper"])
-        upper = float(side._shift(side._delta(np.float64(self.epsilon)), "upper"))
+        upper = float(side._shift(side._delta(np.asarray(self.epsilon)), "upper"))
         if upper > 1e-290:
             room = math.log(self.delta) - math.log(min(upper, 1.0))
             return max(room, 0.0) if upper <= self.delta else min(room, -1e-16)  # rounding must not decide
@@ -180,14 +180,36 @@ class _Dominate(Target):
     curve: TradeOffCurve
 
     def slack(self, curve: TradeOffCurve) -> float:
-        """Largest log-ratio of the profiles (negative where the curve falls below the target)."""
-        grid = np.union1d(self.curve._comparison_grid(), curve._comparison_grid())
-        wanted, own = (
-            self.curve._log_delta(grid),
-            curve._log_delta(grid) + math.log1p(curve.precision.relative),
-        )
-        live = own > -690.0
-        return float(np.min((wanted - own)[live])) if live.any() else math.inf
+        """Least log-ratio of the profiles, of the largest losses and of the masses of certain disclosure."""
+        pairs = [(self.curve, curve)]
+        if self.curve.reversed() is not self.curve or curve.reversed() is not curve:
+            pairs.append((self.curve.reversed(), curve.reversed()))
+        return min(_room(wanted._on("upper"), own._on("lower")) for wanted, own in pairs)
+
+
+def _room(wanted: TradeOffCurve, own: TradeOffCurve) -> float:
+    """How far the profile of `own`, from above, stays below that of `wanted`, on one side of a pair."""
+    room = _log_ratio(wanted.infinite_mass, own.infinite_mass)
+    grid = np.union1d(wanted._comparison_grid(), own._comparison_grid())
+    if wanted.infinite_mass == 0.0:  # pure DP: from the target's largest loss on nothing may be left
+        room = min(room, _log_ratio(wanted.max_loss, own.max_loss))
+        grid = grid[grid < wanted.max_loss]
+    log_wanted, log_own = wanted._log_delta(grid), own._log_delta(grid)
+    # the atom of certain disclosure has no numerical error
+    loose = 1.0 if own.infinite_mass == 0.0 else np.clip(-np.expm1(math.log(own.infinite_mass) - log_own), 0.0, 1.0)
+    log_own = log_own + np.log1p(own.precision.relative * loose)
+    # what is lost in the error of one of the two is not compared
+    live = log_own > math.log(max(wanted.precision.absolute, own.precision.absolute, 1e-300))
+    return min(room, float(np.min((log_wanted - log_own)[live], initial=math.inf)))
+
+
+def _log_ratio(wanted: float, own: float) -> float:
+    """Log of wanted / own, where both may be zero or infinite."""
+    if own == wanted:
+        return 0.0 if 0 < own < math.inf else math.inf
+    if own == 0 or wanted == math.inf:
+        return math.inf
+    return -math.inf if wanted == 0 or own == math.inf else math.log(wanted / own)
 
 
 def as_target(target: Target | TradeOffCurve) -> Target:

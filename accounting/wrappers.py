@@ -126,8 +126,23 @@ class SlackCurve(TradeOffCurve):
 
     @cached_property
     def infinite_mass(self) -> float:
-        """What a test that never rejects under P can still detect: 1 - f(0)."""
-        return 1.0 - float(self._curve(np.asarray(0.0)))
+        """What a test that never rejects under P can still detect: 1 - f(0), the least value of the lines there.
+
+        Every t gives an upper bound ``delta(t) + (1 + e^t) eta``; the smallest is where ``alpha(t) = eta``.
+        """
+        base = self.base
+        if self.eta == 0.0:
+            return base.infinite_mass
+        with np.errstate(over="ignore"):
+            ends = bisect_decreasing(
+                lambda t, level: base._error_rates(t)[0] - level,
+                np.asarray(self.eta),
+                -base.reversed().max_loss,
+                base.max_loss,
+            )
+            t = np.array(ends)
+            lines = base._delta(t) + self.eta * (1 + np.exp(t))
+        return float(min(np.nanmin(lines), 1.0))
 
     def _error_rates(self, log_ratio: Floats) -> tuple[Floats, Floats]:
         # the supporting line at slope -e^t moves with the curve; beyond the axes the corner takes its place

@@ -8,6 +8,7 @@ import pytest
 
 import privfit.accounting as pa
 from privfit.accounting.guesses import gaussian_mu
+from privfit.accounting.targets import as_target
 from tests.accounting.reference_profile import gaussian_delta
 
 FAMILIES = {
@@ -122,6 +123,28 @@ def test_pure_privacy_and_gdp_and_curves():
     assert not pa.laplace(1 / (scale * 0.999)).dominates(pa.gaussian(1.0))
     scale = pa.calibrate(FAMILIES["gaussian"], pa.approximate_dp(1.0, 1e-5))
     assert scale == pytest.approx(3.730631634, rel=1e-6)
+
+
+def test_a_curve_as_target_counts_its_largest_loss_and_its_disclosures():
+    bounded, heavy = as_target(pa.laplace(1.0)), as_target(pa.gaussian(1.0))
+    assert bounded.met_by(pa.laplace(1.0 - 1e-9))
+    assert bounded.met_by(pa.randomized_response(0.4))
+    assert not bounded.met_by(pa.laplace(1.0 + 1e-9))
+    assert not bounded.met_by(pa.gaussian(1 / 36.8))  # its delta at 1 is below 1e-300, but not zero
+    assert not bounded.met_by(pa.zero_inflated(pa.laplace(0.5), 1e-305))
+    assert not heavy.met_by(pa.zero_inflated(pa.gaussian(0.5), 1e-300))
+    assert not heavy.met_by(pa.shifted(pa.gaussian(0.1), 1e-30))
+    assert as_target(pa.zil(6, 0.5, 1e-6)).met_by(pa.zil(6, 0.4, 1e-6))
+    assert not as_target(pa.zil(6, 0.5, 1e-6)).met_by(pa.zil(6, 0.4, 1.1e-6))
+    assert as_target(pa.approximate_dp(1.0, 1e-5)).met_by(pa.gaussian(0.2))
+
+
+def test_a_curve_as_target_is_met_in_both_directions():
+    steep = pa.from_points([0.1, 0.4], [0.6, 0.2])
+    wide = steep.reversed()
+    assert as_target(steep).met_by(pa.from_points([0.1, 0.4], [0.61, 0.21]))
+    assert not as_target(steep).met_by(wide)
+    assert not as_target(wide).met_by(steep)
 
 
 def test_random_response_from_a_budget():

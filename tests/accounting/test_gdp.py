@@ -10,11 +10,26 @@ from hypothesis import strategies as st
 
 import privfit.accounting as pa
 from privfit.accounting.discrete import DiscreteCurve
-from privfit.accounting.gdp import matching_mu, mu_of_rates, tight_mu
+from privfit.accounting.discrete_noise import discrete_gaussian
+from privfit.accounting.gdp import matching_mu, mu_at_infinity, mu_of_rates, tight_mu
+from privfit.accounting.generalized_gaussian import generalized_gaussian
+from tests.accounting.curves import CURVES
 
 
 def quantile(p):
     return mp.sqrt(2) * mp.erfinv(2 * p - 1)
+
+
+def upper_quantile(tail):
+    """The x with 1 - Phi(x) = tail <= 1/2, by Newton steps on the logarithm."""
+    x, log_tail = mp.sqrt(-2 * mp.log(tail)), mp.log(tail)
+    for _ in range(60):
+        value = mp.erfc(x / mp.sqrt(2)) / 2
+        step = (mp.log(value) - log_tail) * value * mp.sqrt(2 * mp.pi) * mp.exp(x * x / 2)
+        x += step
+        if abs(step) < mp.mpf(10) ** (5 - mp.mp.dps) * (abs(x) + 1):
+            break
+    return x
 
 
 def laplace_mu(a):
@@ -165,3 +180,72 @@ def test_helpers():
     assert np.allclose(mu_of_rates(np.log(p), np.log(q), 1 - q, q - p), exact, rtol=1e-7)
     assert exact[3] == pytest.approx(float(ndtri(0.9)), rel=1e-12)
     assert np.allclose(matching_mu(pa.gaussian(2.0), np.array([0.0, 1.0, 30.0])), 2.0, rtol=1e-10)
+
+
+def test_bounded_and_unbounded_losses():
+    # randomised response: the kink at alpha = 1/(1 + e^eps) decides; Phi^-1 gives mu exactly
+    from scipy.special import ndtri
+
+    eps = 1.3
+    kink = 1 / (1 + math.exp(eps))
+    assert pa.randomized_response(eps).gdp() == pytest.approx(-2 * ndtri(kink), rel=1e-8)
+    for curve in (CURVES["laplace"], CURVES["generalised Laplace, pure DP"], CURVES["worst of two"]):
+        mu = curve.gdp()
+        assert curve.dominates(pa.gaussian(mu))
+        assert not curve.dominates(pa.gaussian(mu * 0.999))
+    for name in ("limit", "limit, shape 3", "symmetric Laplace, d = 6", "zero inflated", "(eps, delta)"):
+        assert CURVES[name].gdp() == math.inf
+
+
+@pytest.mark.parametrize(("sigma", "shift"), [(0.3, 1), (0.3, 2), (0.7, 1), (2.0, 1), (12.0, 1), (13.0, 40)])
+def test_discrete_gaussian_over_every_corner(sigma, shift):
+    """The curve's corners are (S(n), S(s + 1 - n)): the largest mu among all of them, far into the tail."""
+    last = int(48 * sigma + 40 + shift)
+    with mp.workdps(30):
+        mass = [mp.exp(-(mp.mpf(x) ** 2) / (2 * mp.mpf(sigma) ** 2)) for x in range(last + int(20 * sigma) + 20)]
+        z = 2 * mp.fsum(mass) - 1
+        survival = [mp.mpf(0)] * (len(mass) + 1)
+        for x in range(len(mass) - 1, -1, -1):
+            survival[x] = survival[x + 1] + mass[x] / z
+
+        def normal(n):
+            return -normal(1 - n) if n <= 0 else upper_quantile(survival[n])
+
+        known = {n: normal(n) for n in range(-shift, last + 1)}
+        exact = float(max(known[n] - known[n - shift] for n in range(1, last + 1)))
+    mu = discrete_gaussian(sigma, shift).gdp()
+    assert exact * (1 - 1e-12) <= mu <= exact * (1 + 4e-4)
+
+
+def test_wide_discrete_gaussian_is_as_good_as_its_continuous_limit():
+    for sigma, shift in ((200.0, 100), (1e6, 1000), (1e12, 10**12)):
+        assert shift / sigma <= discrete_gaussian(sigma, shift).gdp() <= shift / sigma * (1 + 3e-5)
+
+
+@pytest.mark.parametrize(("shift", "power"), [(0.9, 1.4), (1.0, 1.99), (1e-6, 1.5), (1.0, 1.001), (30.0, 1.1)])
+def test_generalised_gaussian_with_a_heavy_tail(shift, power):
+    with mp.workdps(40):
+        s, p = mp.mpf(shift), mp.mpf(power)
+        middle = float(2 * upper_quantile(mp.gammainc(1 / p, (s / 2) ** p, regularized=True) / 2))
+    curve = generalized_gaussian(shift, power)
+    mu = curve.gdp()
+    assert middle * (1 - 1e-10) <= mu
+    assert curve.dominates(pa.gaussian(mu))
+    # in doubles delta(0) of large shifts is 1 for both: there the middle alone is compared
+    assert shift > 10 or not curve.dominates(pa.gaussian(mu * (1 - 1e-3)))
+    # beyond the table the bound lies above, and close to, what the rates there give
+    beyond = mu_at_infinity(curve)
+    start = curve.epsilon(1e-260)
+    alpha, delta = curve.error_rates(start)[0], curve.delta(start)
+    from scipy.special import ndtri
+
+    near = ndtri(delta + math.exp(start + math.log(alpha))) - ndtri(alpha) if alpha > 0 else 0.0
+    assert beyond < mu * (1 + 1e-3)
+    assert near == 0.0 or beyond == pytest.approx(near, rel=0.3)
+
+
+def test_generalised_gaussian_with_a_light_tail_has_no_mu():
+    # the curve at alpha falls below G_mu's for every mu, far enough out
+    curve = generalized_gaussian(0.5, 2.5)
+    assert curve.gdp() == math.inf
+    assert not curve.dominates(pa.gaussian(1.5))

@@ -2,10 +2,12 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 
 import privfit.accounting as pa
+from privfit.accounting.wrappers import SlackCurve
 
 ALPHA = np.linspace(0, 1, 201)
 
@@ -47,6 +49,28 @@ def test_slack_is_the_shifted_function(base):
 def test_slack_of_a_tiny_error_keeps_the_profile():
     curve = pa.shifted(pa.gaussian(0.5), 1e-11)
     assert curve.delta(1.0) == pytest.approx(pa.gaussian(0.5).delta(1.0) + (1 + math.e) * 1e-11, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("base", "eta"), [(pa.gaussian(0.1), 1e-30), (pa.gaussian(1.0), 1e-18), (pa.laplace(0.5), 1e-25)]
+)
+def test_slack_says_what_it_costs_far_below_rounding(base, eta):
+    """1 - f(0) = 1 - base(eta) + eta: here by the closed form of 1 - base(eta), at 60 digits."""
+    with mp.workdps(60):
+        eta_ = mp.mpf(eta)
+        if isinstance(base, type(pa.laplace(1.0))):
+            exact = eta_ * (1 + mp.exp(mp.mpf(base.a)))  # below the first kink the curve is 1 - e^a alpha
+        else:
+            x = mp.sqrt(-2 * mp.log(eta_))
+            for _ in range(200):
+                tail = mp.erfc(x / mp.sqrt(2)) / 2
+                x += (mp.log(tail) - mp.log(eta_)) * tail * mp.sqrt(2 * mp.pi) * mp.exp(x * x / 2)
+            exact = mp.erfc((x - mp.mpf(base.mu)) / mp.sqrt(2)) / 2 + eta_
+        exact = float(exact)
+    curve = pa.shifted(base, eta)
+    assert exact * (1 - 1e-13) <= curve.infinite_mass <= exact * (1 + 1e-10)
+    assert curve.delta(math.inf) >= exact * (1 - 1e-13)
+    assert SlackCurve(base, 0.0).infinite_mass == 0.0
 
 
 def test_worst_of_several_is_the_convex_hull_of_the_minimum():

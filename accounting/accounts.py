@@ -21,6 +21,7 @@ from privfit.accounting.discrete import approximate_dp
 from privfit.accounting.filter_plan import FilterPlan
 from privfit.accounting.gaussian import gaussian
 from privfit.accounting.laplace import laplace
+from privfit.accounting.symmetrized import symmetrized
 from privfit.accounting.targets import GDP, Budget, ErrorRates, Target
 from privfit.accounting.wrappers import minimum
 
@@ -55,7 +56,7 @@ class Account(Protocol):
 
 @dataclass(frozen=True)
 class CurveAccount:
-    """The composed curve of releases whose parameters were fixed in advance."""
+    """The composed curve of releases whose parameters were fixed in advance, each in both directions of its pair."""
 
     target: Target
     curve: TradeOffCurve | None = None
@@ -64,7 +65,8 @@ class CurveAccount:
         """Compose; leaks belong to filters."""
         if leak:
             raise ValueError(f"leak must be 0 without adaptive=True, got {leak!r}; the curve itself is composed.")
-        more = curve if times == 1 else self_compose(curve, times)
+        both = symmetrized(curve)  # the neighbour that lacks the record is protected as well
+        more = both if times == 1 else self_compose(both, times)
         return CurveAccount(self.target, more if self.curve is None else compose(self.curve, more))
 
     def room(self) -> float:

@@ -48,6 +48,9 @@ class Ledger(LedgerView):
     because the first answer was unclear), pass ``adaptive=True``: refusals then follow a privacy filter, whose
     guarantee is that of the whole target from the start (see `privfit.accounting.adaptive`).
 
+    A curve of P against Q that differs from its `reversed` counts in both directions: what is composed is
+    `symmetrized` of it (filters charge the worse direction), what is recorded is the curve as it was given.
+
     Releases about disjoint groups of records (``part=``) do not add up across groups: the guarantee is the
     worst group's. Neighbouring inputs differ in one record; the part of a record must be fixed in advance, and
     each record must be in one part only.

@@ -149,6 +149,51 @@ def test_reserve_records_first_and_keeps_the_entry_when_the_release_fails(path):
     assert ran == []
 
 
+# --- both directions ---------------------------------------------------------------------------------------
+
+
+ONE_WAY = {
+    "certain disclosure": pa.from_distributions([0.5, 0.5], [1.0, 0.0]),
+    "a rare large loss": pa.from_distributions([0.5, 0.5 - 1e-3, 1e-3], [0.5, 0.5 - 1e-7, 1e-7]),
+}
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("turn", [False, True])
+@pytest.mark.parametrize("one_way", ONE_WAY.values(), ids=ONE_WAY.keys())
+def test_a_release_that_is_private_in_one_direction_only_is_refused(one_way, turn, adaptive):
+    assert BUDGET.met_by(one_way)
+    assert not BUDGET.met_by(one_way.reversed())
+    curve = one_way.reversed() if turn else one_way
+    ledger = Ledger(BUDGET, adaptive=adaptive)
+    assert not ledger.can_spend(curve)
+    assert ledger.how_many(curve) == 0
+    for part in (None, "north"):
+        with pytest.raises(BudgetExceeded):
+            ledger.spend(curve, "one way", part)
+    with pytest.raises(BudgetExceeded, match="no release of this family"):
+        ledger.remaining(lambda scale: pa.compose(curve, pa.gaussian(1 / scale)))
+    assert ledger.entries == ()
+
+
+def test_what_is_recorded_is_the_curve_as_given_and_what_is_guaranteed_covers_both_directions(path):
+    curve = pa.from_distributions([0.5, 0.3, 0.2], [0.55, 0.35, 0.1])
+    ledger = Ledger(pa.Budget(2.0, 0.1), path)
+    ledger.spend(curve, "first")
+    ledger.spend(curve.reversed(), "second")
+    for reader in (ledger, Ledger.open(path)):
+        assert [e.curve for e in reader.entries] == [curve, curve.reversed()]
+        guarantee = reader.guarantee()
+        assert np.allclose(guarantee.delta(EPS), guarantee.reversed().delta(EPS), rtol=1e-9, atol=1e-15)
+        # whichever way each release was oriented, the joint laws by hand
+        p, q = np.array([0.5, 0.3, 0.2]), np.array([0.55, 0.35, 0.1])
+        for a, b, c, d in ((p, q, p, q), (q, p, q, p), (p, q, q, p), (q, p, p, q)):
+            joint_p, joint_q = np.outer(a, c), np.outer(b, d)
+            true = [np.maximum(joint_q - math.exp(e) * joint_p, 0.0).sum() for e in EPS]
+            assert np.all(guarantee.delta(EPS) >= np.array(true) * (1 - 1e-9))
+    assert Ledger(pa.Budget(2.0, 0.1)).how_many(curve) == Ledger(pa.Budget(2.0, 0.1)).how_many(curve.reversed()) > 0
+
+
 # --- parts -------------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.renyi import check_curve
+from privfit.accounting.relation import ADD_OR_REMOVE, REPLACE_ONE, check_relation
 from privfit.accounting.risk import log_likelihood_ratio
 from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.validation import check_array, check_choice
@@ -124,6 +125,8 @@ def attack_success(
     """
     check_curve(curve)
     check_choice("relation", relation, ("replace", "add_remove"), hint="Which pairs does the curve hold for?")
+    wanted = REPLACE_ONE if relation == "replace" else ADD_OR_REMOVE
+    check_relation(curve, wanted, f"relation={relation!r}", "Pass the relation of the curve.")
     if (prior is None) == (categories is None):
         raise ValueError("give either prior or categories, and not both: who or what is being guessed?")
     if prior is None:

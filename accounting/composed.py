@@ -116,8 +116,9 @@ class _Side(TradeOffCurve):
 
     def _read(self, t: Floats, direction: int) -> tuple[Floats, Floats]:
         """(delta, e^t alpha) at t >= 0 of the pair (0) or of the reversed pair (1)."""
-        delta, steep = np.full(t.shape, self.infinite_mass), np.zeros(t.shape)
-        here = t < (self if direction == 0 else self.reversed()).max_loss
+        pair = self if direction == 0 else self.reversed()
+        delta, steep = np.full(t.shape, pair.infinite_mass), np.zeros(t.shape)
+        here = t < pair.max_loss
         if here.any():
             delta[here], steep[here] = self.composed._ladders[direction].read(t[here], MIRROR[self.side])
         return delta, steep

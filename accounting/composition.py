@@ -7,7 +7,7 @@ The privacy loss of a product is the sum of the losses. What has an exact rule i
     atoms (randomised response)  the atoms' sums, while there are few of them
     atoms and one other curve X  the mixture  delta(eps) = sum_i q_i delta_X(eps - l_i)
     limits of symmetric Laplace  one integral in closed form, with any Gaussian (limit_composition.py)
-    an asymmetric pair seen from both sides: its two directions are composed, each with its own
+    adding or removing a record: the two directions of a pair are composed apart, for it has one direction
 
 Everything else stays a list of parts with their counts, so that composing in a loop costs nothing. Its numbers
 are computed when they are asked for, as intervals: see convolution.py. For parameters that depend on
@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
 
+from privfit.accounting.atoms import DiscreteCurve
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.composed import ComposedCurve
-from privfit.accounting.atoms import DiscreteCurve
 from privfit.accounting.gaussian import GaussianCurve
 from privfit.accounting.limit import ShapedLimitCurve, SymmetricLaplaceLimitCurve
 from privfit.accounting.limit_composition import LimitCompositionCurve, limit_composition
 from privfit.accounting.mixture import MixtureCurve, power, product
+from privfit.accounting.relation import ADD_OR_REMOVE, common_relation, relation_of
 from privfit.accounting.symmetrized import SymmetrizedCurve, symmetrized
 from privfit.accounting.validation import check_integer
 from privfit.accounting.wrappers import SlackCurve, ZeroInflatedCurve, minimum, shifted, zero_inflated
@@ -55,7 +56,7 @@ def compose(*curves: TradeOffCurve) -> TradeOffCurve:
     Raises
     ------
     TypeError, ValueError
-        If something is not a curve, or there is none.
+        If something is not a curve, there is none, or two are stated for different neighbours.
 
     Examples
     --------
@@ -69,6 +70,7 @@ def compose(*curves: TradeOffCurve) -> TradeOffCurve:
     for curve in curves:
         if not isinstance(curve, TradeOffCurve):
             raise TypeError(f"compose takes TradeOffCurve objects, got {type(curve).__name__}.")
+    common_relation(curves)
     return _composed((curve, 1) for curve in curves)
 
 
@@ -214,7 +216,11 @@ def _(curve: TradeOffCurve, parts: _Parts, count: int) -> None:
 
 @_sort_into.register
 def _(curve: SymmetrizedCurve, parts: _Parts, count: int) -> None:
-    _add(parts.one_sided, curve.base, count)
+    # adding or removing a record has one direction for all parts; replacing one may have another in each
+    if relation_of(curve) == ADD_OR_REMOVE:
+        _add(parts.one_sided, curve.base, count)
+    else:
+        _add(parts.others, curve, count)
 
 
 @_sort_into.register

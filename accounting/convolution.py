@@ -83,7 +83,7 @@ class Table:
         self.parts, self.counts, self.window = parts, counts, window
         self.first = math.floor(window.low / window.h)
         self.size = math.ceil(window.high / window.h) - self.first + 1
-        self._rates: dict[tuple[str, bool], Floats] = {}
+        self._rates: dict[tuple[str, bool], tuple[Floats, Floats, Floats]] = {}
 
     @cached_property
     def upper(self) -> Floats:
@@ -114,28 +114,44 @@ class Table:
         return y[cell] - scaled * np.expm1(gap), np.where(inside, scaled * np.exp(gap), 0.0)
 
     def supporting(self, level: Floats, side: str, mirrored: bool) -> tuple[Floats, Floats]:
-        """Vertices of the polyline whose supporting lines touch the curve at `level`, and their heights there.
+        """Vertices t >= 0 of the polyline whose lines bound the curve at `level`, and their heights there.
 
-        The cells' slopes are -alpha; a trade-off curve passes (alpha, beta) of a cell with the slope of a line
-        through a vertex t >= 0. For the mirrored curve (thresholds below zero) alpha and beta change places.
+        The curve is ``sup_t 1 - delta(t) - e^t alpha``, or for thresholds below zero (mirrored) the supremum of
+        ``e^-t (1 - delta_rev(t) - alpha)``. Every line bounds it from below. Its bound from above is the supremum
+        for the optimistic polyline, attained in a vertex of its convex minorant, or outside the window.
         """
+        if (side, mirrored) not in self._rates:
+            self._rates[side, mirrored] = self._vertices(side, mirrored)
+        points, y, rates = self._rates[side, mirrored]
+        vertex = np.searchsorted(rates, level if mirrored else -level)
+        t, hidden = points[vertex], 1.0 - y[vertex]
+        with np.errstate(over="ignore", under="ignore"):
+            height = np.exp(-t) * (hidden - level) if mirrored else hidden - np.exp(t + np.log(level))
+            if side == "lower":
+                end = points[-1]
+                beyond = np.exp(-end) * (1.0 - level) if mirrored else 1.0 - np.exp(end + np.log(level))
+                height = np.maximum(height, beyond)
+                if self.first > 0:
+                    height = np.maximum(height, 1.0 - y[0] - level)
+        return t, height
+
+    def _vertices(self, side: str, mirrored: bool) -> tuple[Floats, Floats, Floats]:
+        """Vertices of the convex minorant over eps >= 0, values there, and the increasing key of its cells."""
         begin = max(0, -self.first)
         y = getattr(self, side)[begin:]
         points = self.window.h * (self.first + begin + np.arange(len(y)))
-        if (side, mirrored) not in self._rates:
-            steep = (y[:-1] - y[1:]) / math.expm1(self.window.h)
-            rates = 1.0 - y[:-1] - steep if mirrored else -steep * np.exp(-points[:-1])
-            self._rates[side, mirrored] = np.maximum.accumulate(rates)
-        vertex = np.searchsorted(self._rates[side, mirrored], level if mirrored else -level)
-        t, hidden = points[vertex], 1.0 - y[vertex]
-        with np.errstate(divide="ignore", over="ignore"):
-            height = np.exp(-t) * (hidden - level) if mirrored else hidden - np.exp(t + np.log(level))
-        # no line is known beyond the window: as a bound from above such a height says nothing
-        beyond = (vertex == len(y) - 1) | ((vertex == 0) & (self.first > 0))
-        return t, np.where(beyond & (side == "lower"), 1.0 - level, height)
+        steep = (y[:-1] - y[1:]) / math.expm1(self.window.h)
+        with np.errstate(under="ignore"):
+            alpha = steep * np.exp(-points[:-1])
+        if side == "lower" and np.any(alpha[1:] > alpha[:-1]):
+            points, y = _minorant(points, y, alpha)
+            steep = (y[:-1] - y[1:]) / np.expm1(np.diff(points))
+            alpha = steep * np.exp(-points[:-1])
+        rates = 1.0 - y[:-1] - steep if mirrored else -alpha
+        return points, y, np.maximum.accumulate(rates)
 
     def _values(self, pessimistic: bool) -> tuple[Floats, Floats]:
-        """delta at the lattice points, and the bound of its numerical error."""
+        """Delta at the lattice points, and the bound of its numerical error."""
         atoms = [
             rounded(part, self.window.h, *reach, pessimistic)
             for part, reach in zip(self.parts, self.window.reach, strict=True)
@@ -226,6 +242,16 @@ def _tilted(atoms: Atoms, h: float, theta: float) -> tuple[Floats, float]:
 def _log_kept(counts: tuple[int, ...], shares: list[float]) -> float:
     """Log of the probability that none of the shares is hit."""
     return sum(n * math.log1p(-min(s, 1 - UNIT)) for n, s in zip(counts, shares, strict=True))
+
+
+def _minorant(points: Floats, y: Floats, alpha: Floats) -> tuple[Floats, Floats]:
+    """Vertices of the greatest convex minorant, in e^eps, of a polyline with slopes -alpha."""
+    from scipy.optimize import isotonic_regression
+
+    # widths of the cells up to a common factor; pools are local, so far cells may underflow
+    log_width = points[:-1] - points[-2]
+    blocks = isotonic_regression(alpha, weights=np.exp(np.maximum(log_width, -700.0)), increasing=False).blocks
+    return points[blocks], y[blocks]
 
 
 def _scan(x: Floats, ratio: float) -> Floats:

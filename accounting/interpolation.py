@@ -73,7 +73,8 @@ class Interpolant:
     def _split(self, low: float, high: float, depth: int) -> list[tuple[float, Floats]]:
         values = self._function(low + (high - low) * 0.5 * (1 + _NODES))
         coefficients = values @ _TRANSFORM.T
-        if depth == DEPTH or np.abs(coefficients[:, -LAST:]).max() <= self._tolerance:
+        # rounding noise does not fall when an interval is split: it is accepted the more readily the deeper
+        if depth == DEPTH or np.abs(coefficients[:, -LAST:]).max() <= self._tolerance * 4.0**depth:
             return [(low, coefficients)]
         middle = 0.5 * (low + high)
         return self._split(low, middle, depth + 1) + self._split(middle, high, depth + 1)

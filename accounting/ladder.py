@@ -62,7 +62,7 @@ def _sketch(curve: TradeOffCurve) -> _Sketch:
     top = curve.max_loss
     start = float(log_rest(np.array([0.0]))[0])
     if math.isfinite(top):
-        points, light = np.linspace(0.0, top, 600), True
+        points, light = np.linspace(0.0, max(top, 1e-9), 600), True
     else:
         body = _fall(log_rest, start - 8.0, 1e-9)
         longest = 500 * max(body, 1.0)
@@ -157,7 +157,7 @@ class Ladder:
         if not self.light:
             tilts = [min(0.5, 4.0 / (8.0 * 4.0**j)) for j in range(8)]
             return np.array(tilts), np.array([self._cumulants(t)[0] for t in tilts])
-        tilts, constants = [0.0], []
+        tilts, constants = [0.0], list[float]()
         for _ in range(RUNGS):
             theta = tilts[-1]
             constant, mean, deviation = self._cumulants(theta)
@@ -190,7 +190,7 @@ class Ladder:
         total = sum(self.counts)
         h = min(math.sqrt(8 * TOLERANCE / (total * (1 + 4 / deviation))), deviation / 30)
         h = max(h, width / LARGEST, max(a + b for a, b in reach) / LARGEST)
-        bounded = [(c, p.max_loss) for p, c in zip(self.parts, self.counts, strict=True) if 0 < p.max_loss < math.inf]
+        bounded = [(c, p.max_loss) for p, c in zip(self.parts, self.counts, strict=True) if 8 * h < p.max_loss <= STEEP]
         return aligned(h, max(bounded)[1]) if bounded else h
 
     def _window(self, n: int) -> Window:
@@ -201,13 +201,14 @@ class Ladder:
             right = largest + NEGLIGIBLE / theta
             high = max((NEGLIGIBLE - constant) / theta, right)
             low = -(NEGLIGIBLE - constant) / (1 - theta)
-            left = -low
+            right, left = min(right, STEEP), min(-low, STEEP)
             reach = tuple((min(right, p.max_loss), min(left, p.reversed().max_loss)) for p in self.parts)
             return Window(self._step(deviation, high - low, reach), theta, low, high, reach, 1 - theta, theta)
         after = min(n + 1, len(self.rungs[0]) - 1)
         constant_after, mean_after, _ = self._cumulants(float(self.rungs[0][after]))
         tail = constant_after + float(self.rungs[0][after]) * mean_after - NEGLIGIBLE - math.log(sum(self.counts))
-        reach = tuple((a.reach(max(tail, DEEP)), b.reach(max(tail, DEEP))) for a, b in self._sketches)
+        level = max(tail, DEEP)
+        reach = tuple((min(a.reach(level), STEEP), min(b.reach(level), STEEP)) for a, b in self._sketches)
         constant, _, deviation = self._cumulants(theta, reach)
         slopes = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 24.0]) / deviation
         highs = [(self._cumulants(theta - s, reach)[0] - constant + NEGLIGIBLE) / s for s in slopes]
@@ -255,12 +256,18 @@ class Ladder:
         found: dict[int, float] = {}
         while n not in found and len(found) < 8:
             found[n] = e = self._solve(self.table(n), delta, side)
-            if 0.0 < e < math.inf:
-                n = int(self.rung(np.array([e]))[0])
-            else:
-                n = max(n - 1, 0) if self.light else min(n + 1, len(tilts) - 1)
-        best = max if side == "lower" else min
-        return best(found.values())
+            following = self._following(n, e)
+            if following == n and 0.0 < e < math.inf:
+                return e  # the table that answers is the one that delta(eps) reads
+            n = following
+        finite = [e for e in found.values() if e < math.inf]
+        return max(finite, default=math.inf)
+
+    def _following(self, n: int, epsilon: float) -> int:
+        """The rung to ask next after the n-th has answered `epsilon`."""
+        if 0.0 < epsilon < math.inf:
+            return int(self.rung(np.array([epsilon]))[0])
+        return max(n - 1, 0) if self.light else min(n + 1, len(self.rungs[0]) - 1)
 
     def curve(self, level: Floats, side: str, mirrored: bool) -> Floats:
         """Trade-off curve at levels in (0, 1): heights of supporting lines with slopes -e^t (-e^-t if mirrored).

@@ -85,10 +85,14 @@ def rounded(curve: TradeOffCurve, h: float, right: float, left: float, pessimist
     y, floor = values(curve, h, n)
     z, _ = (y, floor) if back is curve and m == n else values(back, h, m)
     y[0] = z[0] = max(y[0], z[0]) if pessimistic else min(y[0], z[0])
+    # what one side has lowered at zero binds the other
+    y, z = np.minimum(y, y[0]), np.minimum(z, z[0])
+    floor = min(floor, float(y[-1]))
     above, slope = side_masses(h, y)
     below, back_slope = side_masses(h, z)
     if 1.0 - y[0] - slope - back_slope < -CONCAVE:
         y, z = _convex(h, y, z)
+        floor = min(floor, float(y[-1]))
         (above, slope), (below, back_slope) = side_masses(h, y), side_masses(h, z)
     if not pessimistic:
         above[-1] += max(y[-1] - floor, 0.0)
@@ -109,15 +113,20 @@ def _convex(h: float, y: Floats, z: Floats) -> tuple[Floats, Floats]:
     from scipy.optimize import isotonic_regression
 
     right = np.exp(h * np.arange(len(y) - 1)) * math.expm1(h)
-    left = np.exp(-h * np.arange(len(z) - 1)) * -math.expm1(-h)
-    share = (z[:-1] - math.exp(-h) * z[1:]) / -math.expm1(-h)
-    slopes = np.concatenate([(1.0 - share)[::-1], (y[:-1] - y[1:]) / right])
-    fitted = isotonic_regression(slopes, weights=np.concatenate([left[::-1], right]), increasing=False).x
-    new_y = y[-1] + np.append(np.cumsum((fitted[len(left) :] * right)[::-1])[::-1], 0.0)
     x = np.exp(-h * np.arange(len(z)))
-    new_z = (x[-1] * z[-1] + np.append(np.cumsum(((1.0 - fitted[: len(left)]) * left[::-1]))[::-1], 0.0)) / x
+    # from x = 0, where the profile is one, to the first lattice point, and on from cell to cell
+    left = np.append(x[:-1] * -math.expm1(-h), x[-1])[::-1]
+    share = np.append((z[:-1] - math.exp(-h) * z[1:]) / -math.expm1(-h), z[-1])[::-1]
+    slopes = np.concatenate([1.0 - share, (y[:-1] - y[1:]) / right])
+    fitted = isotonic_regression(slopes, weights=np.concatenate([left, right]), increasing=False).x
+    falling = np.maximum(fitted, 0.0)  # it does not rise: where it would, it stays at its least value
+    new_z = np.cumsum((1.0 - falling[: len(left)]) * left)[::-1] / x
+    if fitted[-1] < 0:
+        new_y = new_z[0] - np.append(0.0, np.cumsum(falling[len(left) :] * right))
+    else:
+        new_y = y[-1] + np.append(np.cumsum((falling[len(left) :] * right)[::-1])[::-1], 0.0)
     new_y[0] = new_z[0] = min(new_y[0], new_z[0])
-    return new_y, new_z
+    return np.minimum(new_y, new_y[0]), np.minimum(new_z, new_z[0])
 
 
 def _chords(curve: TradeOffCurve, h: float, n: int) -> tuple[Floats, float]:
@@ -129,7 +138,7 @@ def _tangents(curve: TradeOffCurve, h: float, n: int) -> tuple[Floats, float]:
     """Values of the optimistic polyline at 0, h, ..., n h, and its limit."""
     side = curve._on("upper")
     floor = float(np.clip(side._shift(np.float64(side.infinite_mass), "lower"), 0.0, 1.0))
-    middle = h * (np.arange(n) + 0.5)
+    middle = h * (np.arange(float(n)) + 0.5)
     value, steep = _support(curve, side, h, middle)
     start, end = value - steep * math.expm1(-h / 2), value - steep * math.expm1(h / 2)
     # the tangent at the end of a cell stays above the floor where the one at its middle does not

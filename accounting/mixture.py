@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Precision, TradeOffCurve
 from privfit.accounting.atoms import DiscreteCurve, from_atoms
+from privfit.accounting.base import Precision, TradeOffCurve
 
 __all__ = ["MixtureCurve", "power", "product"]
 
@@ -108,6 +108,8 @@ def product(a: DiscreteCurve, b: DiscreteCurve, limit: int) -> DiscreteCurve | N
         return None
     (la, pa, qa), (lb, pb, qb) = (_finite(c) for c in (a, b))
     certain_p, certain_q = 1 - (1 - _certain(a)) * (1 - _certain(b)), 1 - (1 - a.infinite_mass) * (1 - b.infinite_mass)
+    if not (la.size and lb.size):  # every output discloses
+        return from_atoms(np.array([-np.inf, np.inf]), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     loss = np.add.outer(la, lb).ravel()
     order = np.argsort(loss, kind="stable")
     loss, p, q = loss[order], np.outer(pa, pb).ravel()[order], np.outer(qa, qb).ravel()[order]

@@ -131,7 +131,7 @@ def log_likelihood_ratio(curve: TradeOffCurve, level: Floats) -> Floats:
     >>> log_likelihood_ratio(pa.laplace(1.0), np.array([0.0])).tolist()
     [1.0]
     """
-    ratio = np.full(level.shape, math.inf if curve.delta(math.inf) > 0 else curve.max_loss)
+    ratio = np.full(level.shape, math.inf if curve.infinite_mass > 0 else curve.max_loss)
     positive = level > 0
     if positive.any():
         ratio[positive] = np.minimum(_log_power(curve, level[positive]) - np.log(level[positive]), ratio[positive])
@@ -203,7 +203,7 @@ def predictive_values(curve: TradeOffCurve, prior: ArrayLike, alpha: ArrayLike) 
     positive = posterior_probability(curve, pi, level)
     # the negative answer is the positive one of the reversed test, at its own level f(alpha)
     miss = np.asarray(curve.curve(level))
-    ratio = np.full(level.shape, math.inf if curve.reversed().delta(math.inf) > 0 else curve.reversed().max_loss)
+    ratio = np.full(level.shape, math.inf if curve.reversed().infinite_mass > 0 else curve.reversed().max_loss)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(level < 1, np.minimum(np.log1p(-level) - np.log(miss), ratio), ratio)
         against = (1 - pi) / (1 - pi + pi * np.exp(-ratio))

@@ -251,3 +251,87 @@ def test_bad_input():
             pa.gaussian(1.0).self_compose(bad)
     with pytest.raises(TypeError, match="k must be"):
         pa.gaussian(1.0).self_compose(2.0)
+
+
+def test_neighbours_are_kept_by_composition_and_must_agree():
+    from privfit.accounting.relation import ADD_OR_REMOVE, relation_of
+
+    steps = pa.gaussian(1.0).subsample(0.01).self_compose(10)
+    assert relation_of(steps) == ADD_OR_REMOVE
+    assert relation_of(steps.compose(pa.laplace(0.1))) == ADD_OR_REMOVE
+    other = pa.gaussian(1.0).subsample(0.01, "without_replacement")
+    with pytest.raises(ValueError, match="same neighbours"):
+        steps.compose(other)
+    with pytest.raises(ValueError, match="add or remove"):
+        pa.parallel(steps, relation="replace_one", parts="fixed")
+
+
+def brute_force(parts, eps):
+    """delta by the full product space: parts are (p, q, count)."""
+    p, q = np.ones(1), np.ones(1)
+    for a, b, count in parts:
+        for _ in range(count):
+            p, q = np.outer(p, a).ravel(), np.outer(q, b).ravel()
+    return np.array([np.maximum(q - math.exp(e) * p, 0).sum() for e in eps])
+
+
+def normal(*masses):
+    return np.array(masses) / np.sum(masses)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(normal(0.195, 0.664, 0.141), normal(0.022, 0.205, 0.773), 2), (normal(1, 0), normal(0.41, 0.59), 2)],
+        [(normal(0.33, 0.38, 0.29, 0), normal(0, 0.13, 0.26, 0.61), 3), (normal(0.2, 0.8), normal(0.5, 0.5), 2)],
+        [(normal(0.3, 0.35, 0.35), normal(0, 0.4, 0.6), 2), (normal(0.88, 0.12), normal(0.12, 0.88), 2)],
+        [(normal(0.7, 0.3), normal(0.4, 0.6), 6)],
+    ],
+    ids=["disclosed by Q", "disclosed either way", "disclosed by P", "plain"],
+)
+def test_random_discrete_pairs_by_brute_force(parts):
+    """Through the lattice and as mixtures with a symmetric response, in both directions."""
+    eps = np.array([-1.5, -0.3, 0.0, 0.2, 0.9, 1.9, 3.0])
+    curves = tuple(pa.from_distributions(p, q) for p, q, _ in parts)
+    lattice = ComposedCurve(curves, tuple(count for *_, count in parts))
+    response = pa.randomized_response(1.1)
+    mixed = MixtureCurve(lattice, response)
+    rr = (normal(1, math.exp(1.1)), normal(math.exp(1.1), 1))
+    for curve, more in ((lattice, []), (mixed, [(*rr, 1)])):
+        forward = brute_force(parts + more, eps)
+        backward = brute_force([(q, p, n) for p, q, n in parts + more], eps)
+        for side, truth in ((curve, forward), (curve.reversed(), backward)):
+            assert np.all(side.delta(eps, bound="lower") <= truth + 1e-12)
+            assert np.all(side.delta(eps) >= truth - 1e-12)
+            assert np.all(side.delta(eps) - side.delta(eps, bound="lower") < 2e-3)
+
+
+def test_bounds_of_the_curve_enclose_the_exact_test_of_small_pairs():
+    """Neyman-Pearson on 3^4 outcomes, and the largest slope e^2 of two Laplace releases."""
+    p, q = normal(0.2, 0.5, 0.3), normal(0.1, 0.3, 0.6)
+    exact = pa.from_distributions(p, q).self_compose(4)
+    lattice = ComposedCurve((pa.from_distributions(p, q),), (4,))
+    alpha = np.concatenate([[1e-9, 1e-6, 1e-3], np.linspace(0.01, 0.99, 50), [0.999, 1 - 1e-6]])
+    assert np.all(lattice.curve(alpha) <= exact.curve(alpha, bound="upper"))
+    assert np.all(lattice.curve(alpha, bound="upper") >= exact.curve(alpha))
+    pair = pa.laplace(1.0).self_compose(2)
+    assert 1 - math.exp(2) * 1e-6 <= pair.curve(1e-6, bound="upper") <= 1 - math.exp(2) * 1e-6 + 1e-9
+
+
+def test_replacing_a_record_may_have_another_direction_in_every_part():
+    """Two columns answered by one asymmetric response: (0, 1) against (1, 0) is the pair P x Q against Q x P."""
+    pair = pa.from_distributions([0.03, 0.97], [0.69, 0.31])
+    turned = pa.symmetrized(pair.reversed())
+    once = pa.symmetrized(pair)
+    truth = float(brute_force([([0.03, 0.97], [0.69, 0.31], 1), ([0.69, 0.31], [0.03, 0.97], 1)], [2.0])[0])
+    assert truth == pytest.approx(0.60058, abs=1e-5)
+    assert once.compose(once).delta(2.0) >= truth
+    assert once.compose(turned).delta(2.0) >= truth
+
+
+def test_extreme_parts_neither_fail_nor_linger():
+    assert pa.approximate_dp(0, 1e-6).subsample(0.3).self_compose(10).delta(1.0) == pytest.approx(3e-6, rel=1e-3)
+    tiny = pa.laplace(1e-6).compose(pa.gaussian(1))
+    assert tiny.delta(1.0) == pytest.approx(pa.gaussian(1).delta(1.0), rel=1e-5)
+    wide = ComposedCurve((pa.gaussian(30),), (1,))
+    assert wide.epsilon(1e-12, bound="lower") <= pa.gaussian(30).epsilon(1e-12) <= wide.epsilon(1e-12)

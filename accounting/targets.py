@@ -13,6 +13,7 @@ import numpy as np
 
 from privfit.accounting.base import MIRROR, TradeOffCurve
 from privfit.accounting.gaussian import GaussianCurve
+from privfit.accounting.symmetrized import symmetrized
 from privfit.accounting.validation import check_number
 
 __all__ = ["GDP", "Advantage", "Budget", "ErrorRates", "Target", "as_target"]
@@ -74,6 +75,7 @@ class Budget(Target):
 
     def slack(self, curve: TradeOffCurve) -> float:
         """Log of delta over the curve's delta at epsilon (upper bound)."""
+        curve = symmetrized(curve)
         if self.delta == 0:
             return self.epsilon - curve.epsilon(0.0) if curve.epsilon(0.0) < math.inf else -math.inf
         # what curve.delta computes, without its checks of the argument
@@ -170,6 +172,7 @@ class ErrorRates(Target):
 
     def slack(self, curve: TradeOffCurve) -> float:
         """Height of the curve above the point, relative to it (lower bound)."""
+        curve = symmetrized(curve)
         return float(curve.curve(self.fpr)) / self.fnr - 1
 
 

@@ -191,3 +191,20 @@ def test_wrong_types():
         pa.calibrate(FAMILIES["gaussian"], (1.0, 1e-5))
     with pytest.raises(ValueError, match="rtol"):
         pa.calibrate(FAMILIES["gaussian"], pa.Budget(1, 1e-5), rtol=0.0)
+
+
+def test_targets_hold_in_both_directions_of_an_asymmetric_pair():
+    """Outcome 2 certifies P with probability 0.5, which delta of P against Q alone does not show."""
+    pair = pa.from_distributions([0.5, 0.5], [1.0, 0.0])
+    assert pair.delta(1.0) < 1e-5
+    for target in (pa.Budget(1.0, 1e-5), pa.ErrorRates(0.01, 0.6)):
+        assert not target.met_by(pair)
+        assert not target.met_by(pair.reversed())
+
+    def family(scale):
+        share = math.exp(-scale) / 2
+        return pa.from_distributions([1 - share, share], [1.0, 0.0])
+
+    scale = pa.calibrate(family, pa.Budget(1.0, 1e-5))
+    assert family(scale).reversed().delta(1.0) <= 1e-5
+    assert family(scale * (1 - 1e-6)).reversed().delta(1.0) > 1e-5

@@ -11,21 +11,27 @@ holds at all times at once. Both use only theorems stated for adaptive parameter
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.charges import Charge
-from privfit.accounting.filter_plan import BudgetExceeded, plan_filter
+from privfit.accounting.filter_plan import BudgetExceeded, FilterPlan, plan_filter
 from privfit.accounting.odometer import PrivacyOdometer
+from privfit.accounting.single import Single
 from privfit.accounting.targets import Target
 
 __all__ = ["BudgetExceeded", "PrivacyFilter", "PrivacyOdometer"]
 
 
-class PrivacyFilter:
+class PrivacyFilter(Single):
     """A budget that holds although mechanisms and their parameters are chosen by looking at earlier outputs.
 
     Ask before each release. What is let through, however it was chosen, meets the target as a whole. A refusal
-    costs nothing: a smaller request may follow. A filter lives in memory; to share one between processes or to
-    survive a restart use ``Ledger(target, path, adaptive=...)``.
+    costs nothing: a smaller request may follow. A filter lives in the memory of one process, where threads may
+    share it; it cannot be copied, pickled or used in a forked child, because two copies would spend the budget
+    twice. To share one between processes or to survive a restart use ``Ledger(target, path, adaptive=...)``: a
+    filter that was handed to a ledger is spent there, and refuses to be asked itself.
 
     Parameters
     ----------
@@ -60,6 +66,8 @@ class PrivacyFilter:
     0.8
     """
 
+    _twice = "two copies would spend the budget twice; use Ledger(target, path, adaptive=...), which can be shared."
+
     def __init__(
         self,
         target: Target | TradeOffCurve,
@@ -69,12 +77,16 @@ class PrivacyFilter:
         slack: float | None = None,
         order: float | None = None,
     ) -> None:
+        super().__init__()
         self.plan = plan_filter(target, method, leak, slack, order)
         self.releases = 0
         self._spent = Charge()
+        self._handed_over = False
 
     def __repr__(self) -> str:
         unit = self.plan.rule.unit
+        if self._handed_over:
+            return f"PrivacyFilter({self.plan.target!r}, spent in a ledger)"
         return f"PrivacyFilter({self.plan.target!r}, {unit} spent {self.spent:.6g} of {self.plan.limit:.6g})"
 
     def ask(self, curve: TradeOffCurve, leak: float = 0.0) -> Charge:
@@ -96,6 +108,8 @@ class PrivacyFilter:
         ------
         BudgetExceeded
             If the total would pass the limit.
+        RuntimeError
+            In a forked child, or if the filter was handed to a ledger.
 
         Examples
         --------
@@ -106,11 +120,12 @@ class PrivacyFilter:
         privfit.accounting.filter_plan.BudgetExceeded: the release costs mu = 2, but 1 of 1 is left; add more noise.
         """
         charge = self.plan.charge(curve, leak)
-        total = self._spent + charge
-        if self.plan.room(total) < 0:
-            raise BudgetExceeded(self.plan.refusal(self._spent, charge))
-        self._spent = total
-        self.releases += 1
+        with self._ours():
+            total = self._spent + charge
+            if self.plan.room(total) < 0:
+                raise BudgetExceeded(self.plan.refusal(self._spent, charge))
+            self._spent = total
+            self.releases += 1
         return charge
 
     def can_ask(self, curve: TradeOffCurve, leak: float = 0.0) -> bool:
@@ -122,7 +137,27 @@ class PrivacyFilter:
         >>> PrivacyFilter(pa.Budget(1.0, 0.0)).can_ask(pa.laplace(0.5))
         True
         """
-        return self.plan.room(self._spent + self.plan.charge(curve, leak)) >= 0
+        charge = self.plan.charge(curve, leak)
+        with self._ours():
+            return self.plan.room(self._spent + charge) >= 0
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        """Alone with a budget that is this filter's to spend."""
+        with self._alone():
+            if self._handed_over:
+                raise RuntimeError("this filter was handed to a Ledger, which spends its budget; ask ledger.spend.")
+            yield
+
+    def _hand_over(self) -> FilterPlan:
+        """Give the whole budget away, once."""
+        with self._alone():
+            if self.releases or self._handed_over:
+                raise ValueError(
+                    "adaptive must be an unused PrivacyFilter, got one that is spent from; build a new one."
+                )
+            self._handed_over = True
+            return self.plan
 
     @property
     def spent(self) -> float:
@@ -138,7 +173,7 @@ class PrivacyFilter:
 
     @property
     def left(self) -> float:
-        """Largest cost of one more release, in the same unit.
+        """Largest cost of one more release, in the same unit; 0 if the budget was handed to a ledger.
 
         Examples
         --------
@@ -146,7 +181,7 @@ class PrivacyFilter:
         >>> PrivacyFilter(pa.GDP(1.0)).left
         1.0
         """
-        return self.plan.left(self._spent)
+        return 0.0 if self._handed_over else self.plan.left(self._spent)
 
     def guarantee(self) -> TradeOffCurve:
         """The curve of everything the filter will ever let through; it does not shrink to what is spent.

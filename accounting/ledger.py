@@ -68,7 +68,8 @@ class Ledger(LedgerView):
     path : path-like, optional
         The file; created if it does not exist. By default the ledger lives in memory.
     adaptive : bool or PrivacyFilter
-        True for a filter with default settings, or an unused `PrivacyFilter` for the same target.
+        True for a filter with default settings, or an unused `PrivacyFilter` for the same target. The ledger takes
+        its budget over: asking the filter itself, or giving it to another ledger, is an error from then on.
 
     Raises
     ------
@@ -101,6 +102,8 @@ class Ledger(LedgerView):
             header = header_of(target, plan)
             journal = Journal(path, KIND)
             check_header(journal.create(header), header, journal.path)
+        if isinstance(adaptive, PrivacyFilter):
+            adaptive._hand_over()
         super().__init__(wanted, start, journal)
 
     @classmethod
@@ -213,6 +216,6 @@ def _plan(target: Target, adaptive: bool | PrivacyFilter) -> FilterPlan | None:
         return plan_filter(target) if adaptive else None
     if not isinstance(adaptive, PrivacyFilter):
         raise TypeError(f"adaptive must be True, False or a PrivacyFilter, got {type(adaptive).__name__}.")
-    if adaptive.plan.target != target or adaptive.releases:
+    if adaptive.plan.target != target:
         raise ValueError("adaptive must be an unused PrivacyFilter for the ledger's own target; build a new one.")
     return adaptive.plan

@@ -22,6 +22,7 @@ import numpy as np
 from privfit.accounting.adaptive_rules import make_rule, pure_epsilon, without_leak
 from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.charges import Charge, charge_of, exact, take_apart
+from privfit.accounting.single import Single
 from privfit.accounting.targets import Budget
 from privfit.accounting.validation import check_choice, check_number
 
@@ -30,14 +31,14 @@ __all__ = ["PrivacyOdometer"]
 ORDERS = tuple(1 + 2.0**j for j in range(-3, 12))
 
 
-class PrivacyOdometer:
+class PrivacyOdometer(Single):
     """Running upper bound of epsilon for releases whose mechanisms and parameters are chosen as one goes.
 
     With probability at least ``1 - delta - leak`` the privacy loss of everything released so far is at most
     `epsilon`, at every moment at once, under either of two neighbouring inputs. The statement is about the
     releases themselves or, where a curve has been charged with a leak, about the richer output they are made
     from (which also shows whether the leak happened). It needs no total fixed in advance; a filter with a
-    well-chosen total is tighter.
+    well-chosen total is tighter. Like a filter it lives in one process and cannot be copied or pickled.
 
     Parameters
     ----------
@@ -64,7 +65,10 @@ class PrivacyOdometer:
     0.5
     """
 
+    _twice = "neither copy would count what the other one adds; share the odometer itself, among threads."
+
     def __init__(self, delta: float, method: str = "gdp", *, leak: float = 0.0) -> None:
+        super().__init__()
         self.delta = check_number("delta", delta, 0.0, 1.0, high_open=True)
         self.leak = check_number("leak", leak, 0.0, 1.0, high_open=True)
         if self.delta + self.leak >= 1:
@@ -107,9 +111,10 @@ class PrivacyOdometer:
             core = curve
             charge = Charge(exact(pure_epsilon(curve, leak)), exact(-math.log1p(-leak)))
         new = _divergences(self.method, core, leak) if self._orders else ()
-        self._divergences = tuple(a + b for a, b in zip(self._divergences, new, strict=True))
-        self._sum += charge
-        return self.epsilon
+        with self._alone():
+            self._divergences = tuple(a + b for a, b in zip(self._divergences, new, strict=True))
+            self._sum += charge
+            return self.epsilon
 
     @property
     def epsilon(self) -> float:

@@ -2,6 +2,10 @@
 
 import copy
 import math
+import multiprocessing
+import os
+import pickle
+import threading
 
 import mpmath
 import numpy as np
@@ -282,8 +286,14 @@ LEAKY_MU = {(True, True): 0.35, (False, True): 0.2, (False, False): 0.1}
 def test_an_adaptive_adversary_cannot_beat_the_filter(adversary, leak, least):
     """15,000 runs against the filter itself: noise and stopping are chosen by looking at the privacy loss."""
     rng = np.random.default_rng(20260101)
-    unused = PrivacyFilter(pa.Budget(1.0, 0.05), leak=leak)
-    losses = np.array([adversary(copy.copy(unused), rng) for _ in range(15_000)])
+    plan = PrivacyFilter(pa.Budget(1.0, 0.05), leak=leak).plan
+
+    def unused():
+        fresh = PrivacyFilter(pa.GDP(1.0))  # built in no time, unlike the plan that every run uses
+        fresh.plan = plan
+        return fresh
+
+    losses = np.array([adversary(unused(), rng) for _ in range(15_000)])
     gains = np.maximum(-np.expm1(1.0 - losses), 0.0)
     error = gains.std() / math.sqrt(gains.size)
     assert gains.mean() <= 0.05 + 4 * error
@@ -382,6 +392,94 @@ def test_rdp_and_zcdp_filters_charge_the_closed_forms():
     assert concentrated.can_ask(pa.laplace(0.05))
     with_leak = PrivacyFilter(budget, "rdp", leak=1e-6, order=12.0)
     assert with_leak.can_ask(pa.symmetric_laplace(6, 0.001), leak=1e-6)
+
+
+# --- one budget, one holder --------------------------------------------------------------------------------
+
+COPIES = (copy.copy, copy.deepcopy, pickle.dumps)
+
+
+@pytest.mark.parametrize("make", COPIES)
+def test_a_filter_cannot_be_duplicated(make):
+    budget = PrivacyFilter(pa.GDP(1.0))
+    for _ in range(2):  # unused, and in the middle of its life
+        with pytest.raises(TypeError, match=r"PrivacyFilter cannot be copied or pickled: .* spend the budget twice"):
+            make(budget)
+        budget.ask(pa.gaussian(0.6))
+    with pytest.raises(TypeError, match=r"PrivacyOdometer cannot be copied or pickled: neither copy would count"):
+        make(PrivacyOdometer(1e-5))
+
+
+def _use_in_child(call, answer):
+    try:
+        answer.put(f"allowed: {call()}")
+    except RuntimeError as error:
+        answer.put(str(error))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_cannot_spend_what_the_parent_has():
+    budget, odometer = PrivacyFilter(pa.GDP(1.0)), PrivacyOdometer(1e-5)
+    calls = {
+        "ask": (budget, lambda: budget.ask(pa.gaussian(0.6))),
+        "can_ask": (budget, lambda: budget.can_ask(pa.gaussian(0.6))),
+        "ledger": (budget, lambda: Ledger(pa.GDP(1.0), adaptive=budget)),
+        "add": (odometer, lambda: odometer.add(pa.gaussian(0.6))),
+    }
+    context = multiprocessing.get_context("fork")
+    for name, (owner, call) in calls.items():
+        answer = context.Queue()
+        with owner._mutex:  # held during the fork: the child must not wait for it
+            child = context.Process(target=_use_in_child, args=(call, answer))
+            child.start()
+        text = answer.get(timeout=30)
+        child.join(30)
+        assert "lives in the memory of the process that made it, not in a forked child" in text, name
+    assert (budget.releases, odometer.epsilon) == (0, 0.0)
+    budget.ask(pa.gaussian(1.0))  # the parent still can
+
+
+def test_threads_share_one_budget():
+    budget, counts = PrivacyFilter(pa.GDP(1.0)), []
+
+    def work():
+        for count in range(1000):
+            try:
+                budget.ask(pa.gaussian(0.06))
+            except BudgetExceeded:
+                counts.append(count)
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(counts) == budget.releases == int(1 / 0.06**2)
+
+
+def test_a_filter_that_was_handed_to_a_ledger_is_spent_there_only(tmp_path):
+    budget = PrivacyFilter(pa.Budget(1.0, 1e-5))
+    with pytest.raises(ValueError, match="adaptive must be an unused PrivacyFilter for the ledger's own target"):
+        Ledger(pa.GDP(1.0), adaptive=budget)
+    plain = tmp_path / "plain.jsonl"
+    Ledger(pa.Budget(1.0, 1e-5), plain)
+    with pytest.raises(ValueError, match="adaptive of the ledger"):
+        Ledger(pa.Budget(1.0, 1e-5), plain, adaptive=budget)
+    assert budget.can_ask(pa.gaussian(0.1))  # two ledgers that were never made took nothing
+    ledger = Ledger(pa.Budget(1.0, 1e-5), adaptive=budget)
+    for use in (budget.ask, budget.can_ask):
+        with pytest.raises(RuntimeError, match=r"was handed to a Ledger, which spends its budget; ask ledger\.spend"):
+            use(pa.gaussian(0.01))
+    with pytest.raises(ValueError, match="got one that is spent from"):
+        Ledger(pa.Budget(1.0, 1e-5), adaptive=budget)
+    assert budget.left == 0.0
+    assert repr(budget) == "PrivacyFilter(Budget(epsilon=1.0, delta=1e-05), spent in a ledger)"
+    assert ledger.spend(pa.gaussian(0.1), "first").label == "first"
+    used = PrivacyFilter(pa.GDP(1.0))
+    used.ask(pa.gaussian(0.5))
+    with pytest.raises(ValueError, match="got one that is spent from"):
+        Ledger(pa.GDP(1.0), adaptive=used)
 
 
 @pytest.mark.parametrize(

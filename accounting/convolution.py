@@ -138,8 +138,8 @@ class Table:
     def _vertices(self, side: str, mirrored: bool) -> tuple[Floats, Floats, Floats]:
         """Vertices of the convex minorant over eps >= 0, values there, and the increasing key of its cells."""
         begin = max(0, -self.first)
-        y = getattr(self, side)[begin:]
-        points = self.window.h * (self.first + begin + np.arange(len(y)))
+        y: Floats = getattr(self, side)[begin:]
+        points: Floats = self.window.h * (self.first + begin + np.arange(len(y), dtype=np.float64))
         steep = (y[:-1] - y[1:]) / math.expm1(self.window.h)
         with np.errstate(under="ignore"):
             alpha = steep * np.exp(-points[:-1])

@@ -48,8 +48,14 @@ class Journal:
     Parameters
     ----------
     path : path-like
+        A regular file, or a place for one.
     kind : str
         First value of the first line.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the path is empty, no path, or belongs to a folder or a device.
 
     Examples
     --------
@@ -65,7 +71,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = _file_path(path)
         self.kind = kind
         self.checksums: list[str] = []
         self._size = 0  # bytes verified so far, without the newline of the last line
@@ -91,7 +97,9 @@ class Journal:
                     _write_all(descriptor, 0, _line({"kind": self.kind, **header}, "") + b"\n")
                     _flush_folder(os.path.dirname(self.path))
                 first = Journal(self.path, self.kind)
-                return first._take_in(_read_all(descriptor))[0]
+                header = first._take_in(_read_all(descriptor))[0]
+                self._expected = first.checksum  # another file in its place will be noticed
+                return header
         finally:
             os.close(descriptor)
 
@@ -196,6 +204,20 @@ class Journal:
             f"line {line} of {self.path} does not follow from the line before it: the file was edited or damaged; "
             "restore it from a copy, for what it says cannot be trusted."
         )
+
+
+def _file_path(path: Any) -> str:
+    """The absolute path of a file that can be read again: no folder, no device, no pipe."""
+    advice = "; name a file, such as 'study.jsonl'."
+    try:
+        text = os.fsdecode(path)
+    except TypeError as error:
+        raise TypeError(f"path must be text or path-like, got {type(path).__name__}{advice}") from error
+    if not text or "\0" in text:
+        raise ValueError(f"path must not be empty or hold a null character, got {text!r}{advice}")
+    if os.path.exists(text) and not os.path.isfile(text):
+        raise ValueError(f"path must be that of a regular file, got the folder or device {text!r}{advice}")
+    return os.path.abspath(text)
 
 
 def _line(record: dict[str, Any], previous: str) -> bytes:

@@ -13,7 +13,7 @@ from privfit.accounting.base import TradeOffCurve
 from privfit.accounting.calibration import calibrate
 from privfit.accounting.filter_plan import BudgetExceeded
 from privfit.accounting.journal import Journal
-from privfit.accounting.ledger_format import Entry, entry_of, new_entry, summary_of
+from privfit.accounting.ledger_format import KIND, Entry, check_place, line_of, new_entry, summary_of
 from privfit.accounting.targets import Target
 
 __all__ = ["LedgerView"]
@@ -64,16 +64,20 @@ class LedgerView:
     def _begin(self) -> None:
         self._entries: list[Entry] = []
         self._notes: list[str] = []
+        self._headed = False
         self._accounts = Accounts({None: self._start})
 
     def _absorb(self, records: list[dict[str, Any]]) -> None:
         for record in records:
-            if record["kind"] == "set aside":
-                self._notes.append(record["time"])
-            elif record["kind"] == "release":
-                entry = entry_of(record)
-                self._accounts = self._accounts.extended(entry.curve, entry.part, entry.leak)
-                self._entries.append(entry)
+            if record.get("kind") == KIND and not self._headed:
+                self._headed = True  # `check_header` has seen it
+                continue
+            line = line_of(record)
+            if isinstance(line, str):
+                self._notes.append(line)
+            else:
+                self._accounts = self._accounts.extended(line.curve, line.part, line.leak)
+                self._entries.append(line)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -232,8 +236,9 @@ class LedgerView:
         >>> round(ledger.remaining(lambda sigma: pa.gaussian(1 / sigma)), 6)
         1.25
         """
+        extra = check_place(part, leak)
         with self._current():
-            room = Room(self._accounts, part, leak, self.target)
+            room = Room(self._accounts, part, extra, self.target)
         try:
             return calibrate(family, room)
         except ValueError as error:

@@ -40,7 +40,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 FEW_TERMS = 20  # longer sums of Bessel functions cost more than the integral
-LARGEST = 1e100  # |t| beyond it is taken as infinite
+LARGEST = 1e153  # |t| beyond it is taken as infinite
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SymmetricLaplaceLimitCurve(TradeOffCurve):
         return share * np.exp(-0.5 * self.c * total)
 
     def _log_one_minus_delta(self, epsilon: Floats) -> Floats:
-        e = np.clip(epsilon, -1e150, 1e150)
+        e = np.clip(epsilon, -1e307, 1e307)
         root = np.hypot(e, math.sqrt(2) * self.c)
         return np.where(e > 0, -self.c * (self.c / (np.maximum(e, 0.0) + root)), 0.5 * (np.minimum(e, 0.0) - root))
 

@@ -112,14 +112,16 @@ class Panels:
     def _split(self, low: float, high: float, values: Floats, depth: int) -> list[_Panel]:
         t = _nodes(low, high)
         scaled = t + values
-        if not np.isfinite(values[0]) or (scaled[0] < DEAD and scaled[-1] <= scaled[0]):
+        # at t = 0 alpha never vanishes: an interval that begins there is split until it shows
+        begins = low == 0.0 and depth < MAX_DEPTH
+        if not begins and (not np.isfinite(values[0]) or (scaled[0] < DEAD and scaled[-1] <= scaled[0])):
             return []
         alive = bool(np.all(np.isfinite(values)))
         if not alive and depth == MAX_DEPTH:
             return []
         coefficients = _TRANSFORM @ np.where(np.isfinite(values), values, -1e4)
         tail = np.abs(coefficients[-3:]).max()
-        scale = 1.0 + 1e-3 * np.abs(values[np.isfinite(values)]).max()
+        scale = 1.0 + 1e-3 * np.abs(values[np.isfinite(values)]).max(initial=0.0)
         change = np.ptp(scaled)
         # a small tail that neither decays nor falls when split is rounding noise of the values
         believed = NOISE[min(depth, len(NOISE) - 1)]

@@ -73,7 +73,7 @@ def integrate(log_integrand: Callable[[Floats], Floats], low: Floats, high: Floa
     """
     fraction, weight = _rule(nodes)
     value = log_integrand(low[:, None] + (high - low)[:, None] * fraction)
-    peak = np.maximum(value.max(axis=1), -1e5)
+    peak = np.maximum(value.max(axis=1), -1e300)  # finite also for an integrand that vanishes
     total = np.exp(value - peak[:, None]) @ weight
     with np.errstate(divide="ignore"):
         return np.log(total * (high - low)) + peak

@@ -116,7 +116,7 @@ def chandrupatla(function: Callable[[float], float], low: float, high: float, to
 
 def _between(low: Floats, high: Floats) -> Floats:
     """Middle of the interval: geometric where it spans orders of magnitude, arithmetic otherwise."""
-    wide = (low > 0) & (high > 4 * low)
+    wide = (low > 0) & (high / 4 > low)
     with np.errstate(invalid="ignore"):
         geometric = np.sqrt(np.where(wide, low, 1.0)) * np.sqrt(np.where(wide, high, 1.0))
     return np.where(wide, geometric, low + 0.5 * (high - low))

@@ -83,6 +83,11 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         law, shift, top = radial_law(self.dim, self.shape), self._separation, self.max_loss
         if math.isfinite(top):
             edges = [top * (1 - 0.5 ** (j / 2)) for j in range(61)]
+            if top > 4 * shift:  # shapes just above d/2: most of the loss is far below its largest value
+                near = [shift * x for x in (0.0, 0.25, 0.5, 0.75, 1.0, 1.125, 1.25, 1.5, 1.875, 2.25)]
+                while near[-1] < 0.3 * top:
+                    near.append(1.5 * near[-1])
+                edges = near + [x for x in edges if x > 1.2 * near[-1]]
             # where the region's boundary passes through the centre of Q, alpha is not smooth
             centre = axis_of(self.dim, self.shape, shift).at_centre
             if 1e-3 * top < centre < 0.99 * top:
@@ -95,8 +100,8 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             edges = [shift * x for x in (0.0, 0.25, 0.5, 0.75, 1.0, 1.125, 1.25, 1.5, 1.875, 2.25)]
             # for d = 2k the tail falls like exp(-e^t): short intervals keep each one cheap
             longest = 0.3 if law.order > -0.25 else math.inf
-            while edges[-1] < 1e7 and len(edges) < 400:
-                edges.append(edges[-1] + min(0.5 * edges[-1], longest))
+            while edges[-1] < min(1e7, self._far) and len(edges) < 400:
+                edges.append(min(edges[-1] + min(0.5 * edges[-1], longest), max(self._far, edges[-1] + 0.1 * shift)))
         return Panels(
             lambda t: self._sample(t, edges),
             edges,
@@ -104,6 +109,17 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             log_delta_exact=self._log_difference,
             verify=self._verify,
         )
+
+    @cached_property
+    def _far(self) -> float:
+        """Where the region is a ball about Q's centre of radius e^-350 C: from here on tails are pure powers."""
+        law = radial_law(self.dim, self.shape)
+        return 350.0 * (self.dim - 2 * self.shape) if law.order < -0.25 else math.inf
+
+    @cached_property
+    def _kappa(self) -> float:
+        """Far out delta falls like e^(-kappa t) and P[L > t] like e^(-(1 + kappa) t)."""
+        return 2 * self.shape / (self.dim - 2 * self.shape) if math.isfinite(self._far) else 0.0
 
     def _sample(self, t: Floats, edges: list[float]) -> Floats:
         """Log P[L > t], and on the way both tails at the edges around."""
@@ -144,7 +160,9 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             return math.nan
         log_alpha, log_exceed = self._tails_at(t)
         share = -math.expm1(min(t + log_alpha - log_exceed, 0.0))
-        return min(log_exceed + math.log(share), 0.0) if share > RESOLVED else math.nan
+        if share > RESOLVED:
+            return min(log_exceed + math.log(share), 0.0)
+        return t + log_alpha - math.log(self._kappa) if t >= self._far else math.nan
 
     def _verify(self, t: float, log_delta: float) -> None:
         """Compare delta, an integral of e^t P[L > t] over t, with the difference of two tails.
@@ -155,7 +173,8 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             return
         log_alpha, log_exceed = self._tails_at(t)
         error = abs(1 - math.exp(t + log_alpha - log_exceed) - math.exp(log_delta - log_exceed))
-        if not error < CHECK:
+        # far out both routes carry the rounding of t and of logarithms of its size
+        if not error < CHECK + 1e-15 * t:
             raise ArithmeticError(
                 f"the integrals for dim={self.dim}, c={self.c!r}, shape={self.shape!r} miss their own check at "
                 f"{t!r} by {error:.1e}, more than {CHECK:.0e}; no number is better than a wrong one. Please report "
@@ -212,16 +231,24 @@ class SymmetricLaplaceCurve(TradeOffCurve):
 
     def _tails(self, t: Floats) -> tuple[Floats, Floats]:
         """P[L > t] and Q[L > t] for t >= 0."""
-        log_alpha, log_delta = self._panels.read(t)
+        near = np.minimum(t, self._far)
+        log_alpha, log_delta = self._panels.read(near)
+        if np.any(t > near):
+            log_alpha, log_delta = (
+                log - rate * (t - near) for log, rate in ((log_alpha, 1 + self._kappa), (log_delta, self._kappa))
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.where(np.isfinite(log_alpha), np.exp(t + log_alpha), 0.0)
         return np.exp(log_alpha), np.minimum(np.exp(log_delta) + scaled, 1.0)
 
     def _log_delta(self, epsilon: Floats) -> Floats:
         e = np.abs(epsilon)
-        value = self._at_few(e) if e.size <= FEW else None
+        near = np.minimum(e, self._far)
+        value = self._at_few(near) if e.size <= FEW else None
         if value is None:
-            value = self._panels.read(e)[1]
+            value = self._panels.read(near)[1]
+        if np.any(e > near):
+            value = value - self._kappa * (e - near)
         with np.errstate(divide="ignore", invalid="ignore"):
             mirrored = np.log1p(-np.exp(-e) * -np.expm1(value))
         return np.where(epsilon < 0, mirrored, value)

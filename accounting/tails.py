@@ -136,7 +136,7 @@ def _(curve: GeneralizedGaussianCurve) -> Tail:
     """``delta(t) <= F(-y)``, y the distance from the centre of Q with loss ``l(y) = (y + a)^p - y^p = t``.
 
     In y the integral is ``int e^(rate l) F(-y) dl``. On a cell F is at most its value on the left. With r = dl/d(y^p),
-    which falls, ``F(-y) e^(y^p)`` falls too, and where ``rate r <= 1/2`` the rest is ``e^(rate l) F(-y) r/(1 - rate r)``.
+    which falls as ``F(-y) e^(y^p)`` does, the rest is below ``e^(rate l) F(-y) r / (1 - rate r)`` once rate r <= 1/2.
     """
     p, a = curve.power, curve.shift
     first = 1e4 ** (1 / p)

@@ -142,7 +142,7 @@ class ShapedLimitCurve(TradeOffCurve):
 
         def log_integrand(x: Floats) -> Floats:
             spread = np.broadcast_to(flat[:, None], x.shape)
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", divide="ignore"):
                 return constant + k * (x - np.exp(x)) + log_value(spread, c * np.exp(-x / 2))
 
         # at W = c^2 / (2 t), that is mu = sqrt(2 t), the Gaussian probability steps from 0 to 1 (or a tail turns):

@@ -76,7 +76,8 @@ class DiscreteCurve(TradeOffCurve):
         finite = t[first:last]
         if finite.size:
             w = _discounted_sums(finite, q[first:last])
-            steps = -np.expm1(finite[:-1] - finite[1:]) * w[1:]
+            with np.errstate(over="ignore"):
+                steps = -np.expm1(finite[:-1] - finite[1:]) * w[1:]
             weight[first:last] = w
             delta[first:last] = _sums_from_above(np.append(steps, self.infinite_mass))
         return t, np.minimum(survival, 1.0), np.minimum(distribution, 1.0), delta, weight
@@ -134,7 +135,8 @@ def _discounted_sums(t: Floats, q: Floats) -> Floats:
     """``sum_{i >= j} q_i e^(t_j - t_i)`` for every j; finite however large the losses are."""
     total, span = q.copy(), 1
     while span < len(total):
-        total[:-span] += np.exp(t[:-span] - t[span:]) * total[span:]
+        with np.errstate(over="ignore"):  # a difference of losses beyond the largest float discounts to nothing
+            total[:-span] += np.exp(t[:-span] - t[span:]) * total[span:]
         span *= 2
     return total
 

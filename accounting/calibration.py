@@ -18,6 +18,7 @@ from privfit.accounting.validation import check_number
 
 __all__ = ["GDP", "Advantage", "Budget", "ErrorRates", "Target", "as_target", "calibrate"]
 
+_EXAMPLE = "for example lambda sigma: gaussian(1 / sigma)."
 LIMIT = 12 * math.log(10)  # of the logarithm of a scale relative to the first one
 
 
@@ -49,6 +50,8 @@ def calibrate(
     ValueError
         If no scale up to 1e12 times the first one meets the target, or every scale down to 1e-12 times it does,
         or the family has no curve at the scales that would be needed; the message says what to change.
+    TypeError
+        If the family is no function or returns no curve, or the target is none.
 
     Examples
     --------
@@ -56,6 +59,8 @@ def calibrate(
     >>> round(calibrate(lambda sigma: gaussian(1 / sigma), Budget(1.0, 1e-5)), 6)
     3.730632
     """
+    if not callable(family):
+        raise TypeError(f"family must be callable, got {type(family).__name__}; {_EXAMPLE}")
     wanted = as_target(target)
     tolerance = check_number("rtol", rtol, 1e-13, 0.1)
     first = math.log(check_number("start", start, 0.0, low_open=True))
@@ -79,8 +84,14 @@ class _Search:
 
     def slack(self, x: float) -> float:
         if x not in self.known:
-            self.known[x] = self.wanted.slack(self.family(math.exp(x)))
+            self.known[x] = self.wanted.slack(self.curve(x))
         return self.known[x]
+
+    def curve(self, x: float) -> TradeOffCurve:
+        curve = self.family(math.exp(x))
+        if not isinstance(curve, TradeOffCurve):
+            raise TypeError(f"family must return a TradeOffCurve, got {type(curve).__name__}; {_EXAMPLE}")
+        return curve
 
     @property
     def bracketed(self) -> bool:
@@ -92,7 +103,7 @@ class _Search:
         if isinstance(self.wanted, Budget):
             from privfit.accounting.guesses import noise_factor
 
-            found = noise_factor(self.family(math.exp(first)), self.wanted.epsilon, self.wanted.delta)
+            found = noise_factor(self.curve(first), self.wanted.epsilon, self.wanted.delta)
             if found is not None and 0 < found[0] < math.inf and abs(math.log(found[0])) < 50 * LIMIT:
                 better = first + math.log(found[0])
                 try:

@@ -58,10 +58,9 @@ def discrete_laplace(epsilon: float, sensitivity: int = 1) -> DiscreteCurve:
     eps = check_number("epsilon", epsilon, 0.0, low_open=True)
     s = check_integer("sensitivity", sensitivity, 1, MAX_ATOMS, hint="Use a coarser lattice.")
     x = np.arange(s + 1.0)
-    a = eps / s
-    q = np.exp(-a * (s - x))
-    q[1:-1] *= -math.expm1(-a)  # the atoms at both ends hold a whole geometric tail
-    return from_atoms(eps * (2 * x - s) / s, q[::-1], q)
+    q = np.exp(-eps * ((s - x) / s))
+    q[1:-1] *= -math.expm1(-eps / s)  # the atoms at both ends hold a whole geometric tail
+    return from_atoms(eps * ((2 * x - s) / s), q[::-1], q)
 
 
 def discrete_gaussian(sigma: float, sensitivity: int = 1) -> DiscreteGaussianCurve:

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, field
 
 from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.calibration import Target, calibrate
+from privfit.accounting.calibration import Target, as_target, calibrate
 from privfit.accounting.gaussian import gaussian
 from privfit.accounting.relation import ADD_OR_REMOVE, REPLACE_ONE
 from privfit.accounting.subsampling import subsample
@@ -91,7 +91,7 @@ def calibrate_iterations(
     Parameters
     ----------
     target : Budget, GDP, Advantage, ErrorRates or TradeOffCurve
-        What all iterations together must meet.
+        What all iterations together must meet; a curve only with ``rate=1``.
     rate : float
         Share of the records in a sample, in (0, 1].
     iterations : int
@@ -113,7 +113,7 @@ def calibrate_iterations(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is outside its range, or no noise meets the target.
+        If a parameter is outside its range, no noise meets the target, or a curve is the target of subsamples.
 
     Examples
     --------
@@ -126,6 +126,12 @@ def calibrate_iterations(
     share = check_number("rate", rate, 0.0, 1.0, low_open=True, hint="It is the share of the records in a sample.")
     count = check_integer("iterations", iterations, 1, 10_000_000)
     norm = check_number("clip", clip, 0.0, low_open=True, hint="It is the largest norm of one record's contribution.")
+    if share < 1 and isinstance(getattr(as_target(target), "curve", None), TradeOffCurve):
+        # their far tails, which nobody asks about, would decide, at seconds for each of dozens of compositions
+        raise ValueError(
+            "target must be a Budget, GDP, Advantage or ErrorRates for rate < 1, got a curve; ask for a point of it, "
+            "such as Budget(1.0, curve.delta(1.0)), or use rate=1."
+        )
     # With full batches, exactly; otherwise a guess that saves a few compositions.
     mu = 1 / calibrate(lambda size: gaussian(1 / size), target)
     start = SENSITIVITY[scheme][0] / math.sqrt(math.log1p((mu / share) ** 2 / count))

@@ -39,6 +39,7 @@ ACCURACY = 1e-6  # relative width of D at which refinement of the grid stops
 POINTS = 30_000
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(8)
 ROUNDING = 1e-12
+HUGE = 1e200  # orders beyond it would overflow in products; the largest loss serves them
 BLOCK = 4  # orders that share a grid
 
 
@@ -79,7 +80,8 @@ def rdp(curve: TradeOffCurve, order: ArrayLike) -> Any:
     if max(curve.infinite_mass, turned.infinite_mass) == 0.0:
         top = np.isposinf(flat)
         result[top] = max(curve.max_loss, turned.max_loss)
-        result[~top] = rdp_family(curve, flat[~top])
+        with np.errstate(over="ignore"):  # order times divergence may pass the largest float
+            result[~top] = rdp_family(curve, flat[~top])
     return float(result[0]) if np.ndim(order) == 0 else result.reshape(orders.shape)
 
 
@@ -100,11 +102,11 @@ def rdp_family(curve: TradeOffCurve, order: Floats) -> Floats:
     """
     curve = curve._on("lower")
     turned = curve.reversed()
-    result = np.zeros(order.shape)
+    result = np.where(order > HUGE, max(curve.max_loss, turned.max_loss), 0.0)
     for first, second in ((curve, turned),) if turned is curve else ((curve, turned), (turned, curve)):
         tail = loss_tail(first)
         result = np.where(order < tail.order, result, np.inf)
-        served = np.flatnonzero(np.isfinite(result))
+        served = np.flatnonzero(np.isfinite(result) & (order <= HUGE))
         for i in range(0, served.size, BLOCK):
             block = served[i : i + BLOCK]
             log_j = _log_j(first, second, order[block], tail)
@@ -199,11 +201,12 @@ def _(curve: GaussianCurve, order: Floats) -> Floats:
 def _(curve: LaplaceCurve, order: Floats) -> Floats:
     """Mironov 2017, table II, without its cancellation: J = a eps^2 ((a-1) g((a-1) eps) + a g(-a eps)) / (2a-1)."""
     a, b, eps = order, order - 1, curve.a
-    large = b * eps > 30
-    j = a * eps**2 / (2 * a - 1) * (b * second_remainder(np.minimum(b * eps, 30.0)) + a * second_remainder(-a * eps))
+    large, share = b * eps > 30, 1 / (2 - 1 / a)  # a / (2a - 1), for orders up to the largest float
+    c, d = np.where(large, 0.0, b), np.where(large, 0.0, a)
+    j = share * eps**2 * (c * second_remainder(c * eps) + d * second_remainder(-d * eps))
     with np.errstate(divide="ignore"):
-        plain = _from_log_j(np.log(j), b)
-        exact = eps + np.log(a / (2 * a - 1)) / np.where(large, b, 1.0)
+        plain = _from_log_j(np.log(j), c)
+        exact = eps + np.log(share) / np.where(large, b, 1.0)
     return np.where(large, exact * (1 + ROUNDING), plain)
 
 
@@ -221,8 +224,9 @@ def _of_atoms(curve: DiscreteCurve, order: Floats) -> Floats:
     j = never + p @ generator(np.minimum(b, 30.0 / max(float(loss.max(initial=0.0)), 1e-300)), loss).T
     with np.errstate(divide="ignore"):
         plain = _from_log_j(np.log(j), order - 1)
-        x = b * loss + np.log(q)
-        big = np.logaddexp.reduce(x, axis=1) / np.where(order > 1, order - 1, 1.0)
+        top = loss.max(initial=-np.inf) if loss.size else 0.0
+        x = b * (loss - top) + np.log(q)
+        big = top + np.logaddexp.reduce(x, axis=1) / np.where(order > 1, order - 1, 1.0)
     return np.where((order - 1) * loss.max(initial=0.0) > 30.0, big * (1 + ROUNDING), plain)
 
 

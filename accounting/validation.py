@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["check_array", "check_choice", "check_integer", "check_number", "describe_range"]
 
 Floats = NDArray[np.float64]
+LARGEST = 2**63 - 1  # what an array of integers can hold, and far below the largest float
 
 
 def describe_range(low: float, high: float, low_open: bool, high_open: bool) -> str:
@@ -88,7 +89,7 @@ def check_number(
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, *, hint: str = "") -> int:
-    """Return `value` as an int inside [low, high], or raise (see `check_number`).
+    """Return `value` as an int inside [low, high], or raise (see `check_number`); below 2^63 if `high` is None.
 
     Examples
     --------
@@ -100,8 +101,13 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None, *, h
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.{tail}")
     number = int(value)
-    if number < low or (high is not None and number > high):
-        raise ValueError(f"{name} must be {wanted}, got {number}.{tail}")
+    if high is None and number > LARGEST:
+        wanted += " and below 2^63"
+    if not low <= number <= (LARGEST if high is None else high):
+        sign, size = "-" if number < 0 else "", number.bit_length()
+        # Python refuses to write out integers of thousands of digits, and nobody would read them
+        shown = str(number) if size <= 64 else f"one of size {sign}2^{size - 1}"
+        raise ValueError(f"{name} must be {wanted}, got {shown}.{tail}")
     return number
 
 
@@ -125,7 +131,7 @@ def check_array(
 ) -> Floats:
     """Return `value` as a float64 array with every entry in [low, high] and none nan, or raise.
 
-    Infinite entries are allowed where the interval includes them (the default does).
+    Infinite entries are allowed where the interval includes them (the default does); masked ones never are.
 
     Examples
     --------
@@ -133,7 +139,14 @@ def check_array(
     array([0. , 0.5, 1. ])
     """
     tail = f" {hint}" if hint else ""
-    raw = np.asarray(value)
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries; drop them or fill them in.{tail}")
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a rectangular array, got rows that differ in length; pad them.{tail}"
+        ) from error
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}.{tail}")
     array = raw.astype(np.float64)

@@ -8,6 +8,7 @@ import pytest
 
 import privfit.accounting as pa
 from privfit.accounting.guesses import gaussian_mu
+from privfit.accounting.ledger import Ledger
 from privfit.accounting.targets import as_target
 from tests.accounting.reference_profile import gaussian_delta
 
@@ -208,3 +209,23 @@ def test_targets_hold_in_both_directions_of_an_asymmetric_pair():
     scale = pa.calibrate(family, pa.Budget(1.0, 1e-5))
     assert family(scale).reversed().delta(1.0) <= 1e-5
     assert family(scale * (1 - 1e-6)).reversed().delta(1.0) > 1e-5
+
+
+@pytest.mark.parametrize("target", [pa.Budget(1.0, 1e-5), pa.GDP(1.0), pa.gaussian(1.0)], ids=repr)
+def test_a_family_that_makes_no_curves_is_named(target):
+    with pytest.raises(TypeError, match="family must be callable, got int; for example lambda sigma"):
+        pa.calibrate(3, target)
+    with pytest.raises(TypeError, match="family must be callable, got GaussianCurve"):
+        pa.calibrate(pa.gaussian(1.0), target)
+    for value, name in ((0.5, "float"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=f"family must return a TradeOffCurve, got {name}; for example"):
+            pa.calibrate(lambda sigma, value=value: value, target)
+
+
+def test_a_ledger_names_the_family_too():
+    for adaptive in (False, True):
+        ledger = Ledger(pa.Budget(1.0, 1e-5), adaptive=adaptive)
+        with pytest.raises(TypeError, match="family must be callable, got int"):
+            ledger.remaining(3)
+        with pytest.raises(TypeError, match="family must return a TradeOffCurve, got float"):
+            ledger.remaining(lambda sigma: 1 / sigma)

@@ -217,3 +217,13 @@ def test_extreme_parameters_and_arguments_give_ordered_numbers(sigma, s):
 def test_bad_parameters(call, error, name):
     with pytest.raises(error, match=name):
         call()
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2, 3, 200])
+def test_laplace_at_the_largest_floats(sensitivity):
+    """Hardly any noise: the inputs are told apart, except by tails below all floats."""
+    for epsilon in (1e300, 1e308, 1.7976931348623157e308):
+        curve = discrete_laplace(epsilon, sensitivity)
+        assert curve.max_loss == epsilon
+        assert curve.delta(0.0) == pytest.approx(1.0, abs=1e-15)
+        assert curve.epsilon(0.0) == epsilon

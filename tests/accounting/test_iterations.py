@@ -6,6 +6,7 @@ import pytest
 
 from privfit.accounting import GDP, Advantage, Budget, ErrorRates, gaussian
 from privfit.accounting.iterations import IterationNoise, calibrate_iterations
+from privfit.accounting.targets import as_target
 
 TARGET = Budget(1.0, 1e-5)
 
@@ -92,6 +93,8 @@ def test_more_iterations_and_larger_samples_need_more_noise():
         ({"clip": 0.0}, "clip must be"),
         ({"scheme": "shuffle"}, "scheme must be one of 'poisson', 'without_replacement'"),
         ({"target": 1.0}, "target must be"),
+        ({"target": gaussian(1.0)}, "target must be a Budget, .* for rate < 1, got a curve"),
+        ({"target": as_target(gaussian(1.0))}, "target must be a Budget, .* for rate < 1, got a curve"),
     ],
 )
 def test_mistakes(changes, words):

@@ -209,3 +209,32 @@ def test_shapes_and_bad_input():
         rdp(curve, "2")
     with pytest.raises(TypeError, match="curve must be a TradeOffCurve"):
         rdp(1.0, 2.0)
+
+
+HUGE = [1e150, 1e199, 1e201, 1e250, 1e308, 1.7976931348623157e308]
+BOUNDED = {
+    "laplace": (pa.laplace(0.5), 0.5),
+    "laplace of large loss": (pa.laplace(500.0), 500.0),
+    "randomised response": (pa.randomized_response(0.5), 0.5),
+    "atoms of large loss": (pa.from_distributions([0.5, 0.5], [0.5 + (0.5 - 1e-9), 1e-9]), math.log(0.5 / 1e-9)),
+    "composition": (pa.compose(pa.laplace(0.3), pa.randomized_response(0.5)), 0.8),
+    "minimum": (pa.minimum(pa.laplace(0.3), pa.randomized_response(0.2)), 0.3),
+}
+
+
+@pytest.mark.parametrize(("curve", "loss"), BOUNDED.values(), ids=BOUNDED.keys())
+def test_huge_orders_give_the_largest_loss(curve, loss):
+    """(a - 1) (loss - D_a) is bounded, by minus the log of the mass of the largest loss."""
+    found = rdp(curve, HUGE)
+    assert np.allclose(found, loss, rtol=1e-9, atol=0)
+    assert np.all(found >= loss * (1 - 1e-15))
+
+
+def test_huge_orders_of_unbounded_losses():
+    assert np.allclose(rdp(pa.gaussian(0.5), HUGE), 0.125 * np.array(HUGE), rtol=1e-12, atol=0)
+    assert rdp(pa.gaussian(5.0), 1e308) == math.inf  # 1.25e309
+    both = pa.compose(pa.laplace(0.3), pa.gaussian(0.2))
+    assert rdp(both, 1e308) == pytest.approx(0.02 * 1e308, rel=1e-12)
+    for curve, mu in ((pa.subsample(pa.gaussian(1.0), 0.1), 1.0), (pa.discrete_gaussian(2.0), 0.5)):
+        # both have Gaussian tails, so that D_a / a tends to mu^2 / 2
+        assert np.all(rdp(curve, HUGE) >= 0.5 * mu**2 * np.array(HUGE) * (1 - 1e-12))

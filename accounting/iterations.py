@@ -119,8 +119,8 @@ def calibrate_iterations(
     --------
     >>> from privfit.accounting.calibration import Budget
     >>> found = calibrate_iterations(Budget(1.0, 1e-5), rate=1.0, iterations=4, clip=0.5)
-    >>> round(found.noise_multiplier, 5), round(found.sigma, 5), found.relation
-    (7.46126, 3.73063, 'add or remove one record')
+    >>> round(found.noise_multiplier, 4), round(found.sigma, 4), found.relation
+    (7.4613, 3.7306, 'add or remove one record')
     """
     check_choice("scheme", scheme, SENSITIVITY)
     share = check_number("rate", rate, 0.0, 1.0, low_open=True, hint="It is the share of the records in a sample.")

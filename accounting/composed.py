@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import MIRROR, Bound, Precision, TradeOffCurve
+from privfit.accounting.base import MIRROR, SIGN, Bound, Precision, TradeOffCurve
 from privfit.accounting.ladder import Ladder
 
 __all__ = ["ComposedCurve"]
@@ -147,10 +147,12 @@ class _Side(TradeOffCurve):
         ladder, mass = self.composed._ladders[0], self.infinite_mass
         result = np.empty(delta.shape)
         for i, d in enumerate(delta.ravel()):
-            if d <= mass:
-                result.flat[i] = self.max_loss if d == mass else math.inf
+            # what delta(eps) adds for its own rounding is taken off here
+            level = float(d - SIGN[bound] * (self.precision.relative * d + self.precision.absolute))
+            if level <= mass:
+                result.flat[i] = self.max_loss if d >= mass else math.inf
             else:
-                result.flat[i] = min(ladder.epsilon(float(d), MIRROR[self.side]), self.max_loss)
+                result.flat[i] = min(ladder.epsilon(level, MIRROR[self.side]), self.max_loss)
         return result
 
     def _curve(self, alpha: Floats) -> Floats:

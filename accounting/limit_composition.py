@@ -164,7 +164,7 @@ class LimitCompositionCurve(TradeOffCurve):
 
     def _values(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """(delta, e^eps alpha) for eps >= 0."""
-        flat = np.minimum(epsilon.ravel(), 1e100)
+        flat = np.minimum(epsilon.ravel(), 1e306)
         values = np.empty((2, flat.size))
         far = flat > self._far
         few = flat.size <= FEW

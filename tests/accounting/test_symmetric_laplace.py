@@ -109,11 +109,11 @@ def agrees_at_many_digits(dim, c, shape, t):
     ("dim", "c", "shape", "t"),
     [
         (3, 0.5, 1, 1.5),
-        (3, 1e-6, 1, 2e-7),
-        (3, 0.02, 1, 100.0),
+        pytest.param(3, 1e-6, 1, 2e-7, marks=pytest.mark.slow),
+        pytest.param(3, 0.02, 1, 100.0, marks=pytest.mark.slow),
         (2, 0.4, 1.5, 0.3),
-        (9, 2.0, 4, 12.0),
-        (20, 1e-3, 10.5, 1e-3),
+        pytest.param(9, 2.0, 4, 12.0, marks=pytest.mark.slow),
+        pytest.param(20, 1e-3, 10.5, 1e-3, marks=pytest.mark.slow),
     ],
 )
 def test_every_digit_of_the_tail(dim, c, shape, t):

@@ -40,6 +40,7 @@ __all__ = ["SymmetricLaplaceCurve", "symmetric_laplace", "zil"]
 Floats = NDArray[np.float64]
 MAX_DIM = 10_000
 CHECK = 1e-9  # largest error of delta against the other route to it, relative to Q[L > t]
+FAR_APART = 8.0  # shift sqrt(2k) c beyond which ten times that was met near the largest loss
 RESOLVED = 2e-3  # the share of Q[L > t] that must be left in delta for the difference to be used
 FEW = 4  # so many thresholds are evaluated one by one
 
@@ -56,7 +57,6 @@ class SymmetricLaplaceCurve(TradeOffCurve):
     dim: int
     c: float
     shape: float = 1.0
-    precision = Precision(relative=1e-9, absolute=1e-320)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_integer("dim", self.dim, 1, MAX_DIM))
@@ -67,6 +67,15 @@ class SymmetricLaplaceCurve(TradeOffCurve):
     def _separation(self) -> float:
         """C = sqrt(2k) c, the shift in the variable z."""
         return math.sqrt(2 * self.shape) * self.c
+
+    @property
+    def _check(self) -> float:
+        return CHECK if self._separation < FAR_APART else 10 * CHECK
+
+    @property
+    def precision(self) -> Precision:
+        """That to which two routes to delta must agree before a number is returned."""
+        return Precision(relative=self._check, absolute=1e-320)
 
     @property
     def max_loss(self) -> float:
@@ -174,11 +183,11 @@ class SymmetricLaplaceCurve(TradeOffCurve):
         log_alpha, log_exceed = self._tails_at(t)
         error = abs(1 - math.exp(t + log_alpha - log_exceed) - math.exp(log_delta - log_exceed))
         # far out both routes carry the rounding of t and of logarithms of its size
-        if not error < CHECK + 1e-15 * t:
+        if not error < self._check + 1e-15 * t:
             raise ArithmeticError(
                 f"the integrals for dim={self.dim}, c={self.c!r}, shape={self.shape!r} miss their own check at "
-                f"{t!r} by {error:.1e}, more than {CHECK:.0e}; no number is better than a wrong one. Please report "
-                "it, and use symmetric_laplace_limit, which is a lower bound for every dimension."
+                f"{t!r} by {error:.1e}, more than {self._check:.0e}; no number is better than a wrong one. Please "
+                "report it, and use symmetric_laplace_limit, which is a lower bound for every dimension."
             )
 
     @cached_property
@@ -218,7 +227,7 @@ class SymmetricLaplaceCurve(TradeOffCurve):
             if mass[0] * h < 1.5:
                 left = math.exp(log_exceed[1] - value) - float(mass[-1])
                 fallen = float(mass[1:-1] @ weight) * h / 2
-                return value if abs(1 - left - fallen) < CHECK / RESOLVED else math.nan
+                return value if abs(1 - left - fallen) < self._check / RESOLVED else math.nan
             h = 0.7 / float(mass[0])
         return math.nan
 

@@ -95,6 +95,12 @@ def symmetrized(curve: TradeOffCurve) -> TradeOffCurve:
     TradeOffCurve
         Its own inverse; below `curve` and below ``curve.reversed()``, touching one of them at every slope.
 
+    Notes
+    -----
+    When records are added or removed, all parts of a composition meet the pair in one direction, and composition
+    keeps that (curves of Poisson sampling). Replacing a record may turn the pair in one part and not in another:
+    any other symmetrised curve is composed as the symmetric curve that it is.
+
     Raises
     ------
     TypeError

@@ -183,7 +183,7 @@ def side_masses(h: float | Floats, y: Floats) -> tuple[Floats, float]:
     Examples
     --------
     >>> masses, slope = side_masses(1.0, np.array([0.5, 0.0]))
-    >>> round(masses[0], 6), round(slope, 6)
+    >>> round(float(masses[0]), 6), round(slope, 6)
     (0.790988, 0.290988)
     """
     step = np.broadcast_to(np.minimum(h, STEEP), (len(y) - 1,))

@@ -273,7 +273,7 @@ def limit_composition(limits: dict[TradeOffCurve, int], mu2: float) -> TradeOffC
     >>> from privfit.accounting.limit import symmetric_laplace_limit
     >>> twice = limit_composition({symmetric_laplace_limit(0.5): 2}, 0.0)
     >>> round(twice.delta(1.0), 9)
-    0.205...
+    0.225228968
     """
     for curve in limits:
         if not isinstance(curve, (SymmetricLaplaceLimitCurve, ShapedLimitCurve)):

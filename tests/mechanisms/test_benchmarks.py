@@ -13,9 +13,12 @@ def run(monkeypatch):
     """The module behind ``python benchmarks/run.py``, as if the peer of the extra were not installed."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import bench_accounting
+    import bench_calibration
+    import bench_composition
     import run
 
-    monkeypatch.setattr(bench_accounting, "installed", lambda package: False)
+    for module in (bench_accounting, bench_calibration, bench_composition):
+        monkeypatch.setattr(module, "installed", lambda package: False)
     yield run
     for name in [n for n in sys.modules if n in ("run", "harness") or n.startswith("bench_")]:
         del sys.modules[name]
@@ -26,9 +29,10 @@ def test_quick_run_fills_the_table(run, tmp_path, capsys):
     assert (tmp_path / "results.md").read_text() == page and page in capsys.readouterr().out
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
     assert all(len(row) == 6 for row in rows) and len(rows) > 20
-    for what in ("Gaussian delta(1)", "Gaussian sigma", "T_(6,0.5)", "exact logistic fit", "release, d = 50"):
+    accounting = "Gaussian delta(1)", "Gaussian sigma", "T_(6,0.5)", "100 Laplace releases", "compose calls"
+    for what in (*accounting, "exact logistic fit", "release, d = 50"):
         assert any(what in row[0] for row in rows)
-    assert sum("not installed" in row[2] for row in rows) == 3
+    assert sum("not installed" in row[2] for row in rows) == 7
 
 
 def test_medians_see_which_function_is_slower(run):

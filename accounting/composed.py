@@ -88,7 +88,14 @@ class ComposedCurve(TradeOffCurve):
         """The parts reversed, each in its place."""
         if self._ladders[0] is self._ladders[1]:
             return self
-        return ComposedCurve(tuple(p.reversed() for p in self.parts), self.counts)
+        return self._turned
+
+    @cached_property
+    def _turned(self) -> ComposedCurve:
+        """The reversed composition, which reads the same tables from the other end."""
+        turned = ComposedCurve(tuple(p.reversed() for p in self.parts), self.counts)
+        turned.__dict__.update(_ladders=self._ladders[::-1], _turned=self)
+        return turned
 
 
 @dataclass(frozen=True, eq=False)

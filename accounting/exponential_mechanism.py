@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Bound, Precision, TradeOffCurve, check_scale
+from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve, check_scale
 
 __all__ = ["BoundedRangeCurve", "exponential_mechanism"]
 
@@ -65,7 +65,7 @@ class BoundedRangeCurve(TradeOffCurve):
             return np.where(value < 1e-250, near, np.log(value))
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
-        rounding = {"upper": 1.0, "lower": -1.0, "estimate": 0.0}[bound] * 4e-16 * self.eta
+        rounding = SIGN[bound] * 4e-16 * self.eta
         with np.errstate(divide="ignore"):
             value = self.eta + 2 * np.log1p(-np.minimum(np.sqrt(delta * -np.expm1(-self.eta)), 1.0)) + rounding
         return np.clip(value, 0.0, self.eta)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Bound, Precision, TradeOffCurve, check_scale
+from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve, check_scale
 
 __all__ = ["LaplaceCurve", "laplace"]
 
@@ -56,7 +56,7 @@ class LaplaceCurve(TradeOffCurve):
         return np.where(epsilon < -self.a, low, inside)
 
     def _epsilon(self, delta: Floats, bound: Bound) -> Floats:
-        rounding = {"upper": 1.0, "lower": -1.0, "estimate": 0.0}[bound] * 4e-16 * self.a
+        rounding = SIGN[bound] * 4e-16 * self.a
         with np.errstate(divide="ignore"):
             value = self.a + 2 * np.log1p(-delta) + rounding
         return np.clip(value, 0.0, self.a)

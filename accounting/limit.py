@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Bound, Precision, TradeOffCurve, check_scale
+from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve, check_scale
 from privfit.accounting.gaussian import gaussian_log_delta
 from privfit.accounting.validation import check_integer, check_number
 from privfit.accounting.wrappers import zero_inflated
@@ -79,7 +79,7 @@ class SymmetricLaplaceLimitCurve(TradeOffCurve):
         a = -2 * np.log1p(-np.minimum(delta, 1 - 1e-16))
         with np.errstate(divide="ignore", over="ignore"):
             exact = np.where(delta > 0, self.c * (self.c / a) - a / 2, np.inf)
-        move = {"upper": 1.0, "lower": -1.0, "estimate": 0.0}[bound] * 1e-14
+        move = SIGN[bound] * 1e-14
         return np.maximum(0.0, np.where(np.isinf(exact), np.inf, exact + move * (np.abs(exact) + a)))
 
     def gdp(self) -> float:

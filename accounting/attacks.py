@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit.accounting.base import TradeOffCurve
+from privfit.accounting.base import TradeOffCurve, check_curve
 from privfit.accounting.relation import ADD_OR_REMOVE, REPLACE_ONE, check_relation
-from privfit.accounting.renyi import check_curve
 from privfit.accounting.risk import log_likelihood_ratio
 from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.validation import check_array, check_choice

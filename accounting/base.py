@@ -408,6 +408,20 @@ def _like(given: Any, values: Floats) -> Any:
     return float(values) if np.ndim(given) == 0 else values
 
 
+def check_curve(value: Any, name: str = "curve") -> TradeOffCurve:
+    """Return a curve, or raise TypeError naming the parameter.
+
+    Examples
+    --------
+    >>> from privfit.accounting.laplace import laplace
+    >>> check_curve(laplace(1.0))
+    LaplaceCurve(a=1.0)
+    """
+    if not isinstance(value, TradeOffCurve):
+        raise TypeError(f"{name} must be a TradeOffCurve, got {type(value).__name__}; build one first.")
+    return value
+
+
 def check_scale(name: str, value: Any, hint: str = "") -> float:
     """Return a strictly positive finite float, or raise (every curve parameter goes through here).
 

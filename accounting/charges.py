@@ -28,7 +28,7 @@ from functools import lru_cache, singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import TradeOffCurve
+from privfit.accounting.base import TradeOffCurve, check_curve
 from privfit.accounting.discrete import DiscreteCurve, from_atoms
 from privfit.accounting.gaussian import gaussian_log_delta
 from privfit.accounting.roots import bisect_decreasing
@@ -152,8 +152,7 @@ def charge_of(cost: Callable[[TradeOffCurve, float], float], curve: TradeOffCurv
     >>> charge_of(lambda core, leak: core.epsilon(leak), pa.approximate_dp(0.5, 0.0), 0.0).cost
     Fraction(1, 2)
     """
-    if not isinstance(curve, TradeOffCurve):
-        raise TypeError(f"curve must be a TradeOffCurve, got {type(curve).__name__}; build one first.")
+    check_curve(curve)
     return _charge_of(cost, curve, check_number("leak", leak, 0.0, 1.0, high_open=True))
 
 

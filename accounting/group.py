@@ -26,7 +26,7 @@ from functools import cached_property, singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve
+from privfit.accounting.base import SIGN, Bound, Precision, TradeOffCurve, check_curve
 from privfit.accounting.chords import chord_decreasing, chord_epsilon
 from privfit.accounting.discrete import DiscreteCurve
 from privfit.accounting.gaussian import GaussianCurve
@@ -61,8 +61,7 @@ class GroupCurve(TradeOffCurve):
     side: Bound = "estimate"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.base, TradeOffCurve):
-            raise TypeError(f"curve must be a TradeOffCurve, got {type(self.base).__name__}; build one first.")
+        check_curve(self.base)
         if self.base.reversed() is not self.base and self.base.reversed() != self.base:
             raise ValueError("curve must be symmetric; pass symmetrized(curve), or call group.")
         object.__setattr__(self, "k", check_integer("k", self.k, 2))
@@ -291,7 +290,6 @@ def group(curve: TradeOffCurve, k: int) -> TradeOffCurve:
     >>> group(approximate_dp(1.0, 1e-5), 2).delta(2.0) <= published * (1 + 1e-12)
     True
     """
-    if not isinstance(curve, TradeOffCurve):
-        raise TypeError(f"curve must be a TradeOffCurve, got {type(curve).__name__}; build one first.")
+    check_curve(curve)
     count = check_integer("k", k, 1, hint="It is the number of records in which two neighbours differ.")
     return curve if count == 1 else _group(symmetrized(curve), count)

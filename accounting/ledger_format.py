@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privfit.accounting.adaptive import PrivacyFilter
-from privfit.accounting.base import TradeOffCurve
+from privfit.accounting.base import TradeOffCurve, check_curve
 from privfit.accounting.filter_plan import FilterPlan
 from privfit.accounting.journal import now
 from privfit.accounting.targets import GDP, Advantage, Budget, ErrorRates, Target, as_target
@@ -72,8 +72,7 @@ class Entry:
 
 def new_entry(curve: TradeOffCurve, label: str, part: str | None, leak: float) -> Entry:
     """Check what a caller passed and stamp it with the time."""
-    if not isinstance(curve, TradeOffCurve):
-        raise TypeError(f"curve must be a TradeOffCurve, got {type(curve).__name__}; build one first.")
+    check_curve(curve)
     _check_text("label", label)
     return Entry(curve, label, part, now(), check_place(part, leak))
 

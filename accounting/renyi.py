@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit.accounting.base import TradeOffCurve
+from privfit.accounting.base import TradeOffCurve, check_curve
 from privfit.accounting.composed import ComposedCurve
 from privfit.accounting.discrete import DiscreteCurve
 from privfit.accounting.gaussian import GaussianCurve
@@ -83,11 +83,6 @@ def rdp(curve: TradeOffCurve, order: ArrayLike) -> Any:
         with np.errstate(over="ignore"):  # order times divergence may pass the largest float
             result[~top] = rdp_family(curve, flat[~top])
     return float(result[0]) if np.ndim(order) == 0 else result.reshape(orders.shape)
-
-
-def check_curve(curve: Any) -> None:
-    if not isinstance(curve, TradeOffCurve):
-        raise TypeError(f"curve must be a TradeOffCurve, got {type(curve).__name__}; build one first.")
 
 
 @singledispatch

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit.accounting.base import TradeOffCurve
-from privfit.accounting.renyi import check_curve
+from privfit.accounting.base import TradeOffCurve, check_curve
 from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.validation import check_array
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Precision, TradeOffCurve
+from privfit.accounting.base import Precision, TradeOffCurve, check_curve
 from privfit.accounting.relation import ADD_OR_REMOVE, REPLACE_ONE, check_relation
 from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.sampling_loss import LossMap
@@ -238,8 +238,7 @@ def subsample(curve: TradeOffCurve, rate: float, scheme: str = "poisson", relati
     >>> round(sampled.delta(0.1) / gaussian(1.0).delta(0.1), 4)
     0.0002
     """
-    if not isinstance(curve, TradeOffCurve):
-        raise TypeError(f"curve must be a TradeOffCurve, got {type(curve).__name__}; build one first.")
+    check_curve(curve)
     r = check_number("rate", rate, 0.0, 1.0, low_open=True, hint="It is the share of the records in the sample.")
     neighbours = SCHEMES[check_choice("scheme", scheme, SCHEMES)]
     if relation is not None:
@@ -272,8 +271,7 @@ def _advice(scheme: str) -> str:
 
 
 def _check_base(curve: Any, base: Any) -> None:
-    if not isinstance(base, TradeOffCurve):
-        raise TypeError(f"curve must be a TradeOffCurve, got {type(base).__name__}; build one first.")
+    check_curve(base)
     check_relation(base, curve.relation, type(curve).__name__, "")
     rate = check_number("rate", curve.rate, 0.0, 1.0, low_open=True, high_open=True)
     object.__setattr__(curve, "rate", rate)

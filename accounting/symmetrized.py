@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Bound, Precision, TradeOffCurve
+from privfit.accounting.base import Bound, Precision, TradeOffCurve, check_curve
 
 __all__ = ["SymmetrizedCurve", "symmetrized"]
 
@@ -30,8 +30,7 @@ class SymmetrizedCurve(TradeOffCurve):
     base: TradeOffCurve
 
     def __post_init__(self) -> None:
-        if not isinstance(self.base, TradeOffCurve):
-            raise TypeError(f"curve must be a TradeOffCurve, got {type(self.base).__name__}; build one first.")
+        check_curve(self.base)
 
     @cached_property
     def _other(self) -> TradeOffCurve:

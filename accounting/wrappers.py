@@ -12,24 +12,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import Precision, TradeOffCurve
+from privfit.accounting.base import Precision, TradeOffCurve, check_curve
 from privfit.accounting.roots import bisect_decreasing
 from privfit.accounting.validation import check_number
 
 __all__ = ["MinimumCurve", "SlackCurve", "ZeroInflatedCurve", "minimum", "shifted", "zero_inflated"]
 
 Floats = NDArray[np.float64]
-
-
-def _check_curve(name: str, value: Any) -> TradeOffCurve:
-    if not isinstance(value, TradeOffCurve):
-        raise TypeError(f"{name} must be a TradeOffCurve, got {type(value).__name__}; build one first.")
-    return value
 
 
 @dataclass(frozen=True)
@@ -40,7 +33,7 @@ class ZeroInflatedCurve(TradeOffCurve):
     delta0: float
 
     def __post_init__(self) -> None:
-        _check_curve("curve", self.base)
+        check_curve(self.base)
         value = check_number("delta0", self.delta0, 0.0, 1.0, high_open=True)
         object.__setattr__(self, "delta0", value)
 
@@ -116,7 +109,7 @@ class SlackCurve(TradeOffCurve):
     eta: float
 
     def __post_init__(self) -> None:
-        _check_curve("curve", self.base)
+        check_curve(self.base)
         object.__setattr__(self, "eta", check_number("eta", self.eta, 0.0, 0.5))
 
     @property
@@ -224,7 +217,7 @@ class MinimumCurve(TradeOffCurve):
     def __post_init__(self) -> None:
         if not self.curves:
             raise ValueError("curves must hold at least one curve.")
-        object.__setattr__(self, "curves", tuple(_check_curve("curves", c) for c in self.curves))
+        object.__setattr__(self, "curves", tuple(check_curve(c, "curves") for c in self.curves))
 
     @property
     def precision(self) -> Precision:

@@ -21,14 +21,14 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.base import TradeOffCurve
+from privfit.accounting.base import TradeOffCurve, check_curve
 from privfit.accounting.composed import ComposedCurve
 from privfit.accounting.discrete import DiscreteCurve
 from privfit.accounting.gaussian import GaussianCurve
 from privfit.accounting.gdp import matching_mu
 from privfit.accounting.laplace import LaplaceCurve
 from privfit.accounting.mixture import MixtureCurve
-from privfit.accounting.renyi import check_curve, rdp_family
+from privfit.accounting.renyi import rdp_family
 from privfit.accounting.subsampling import FixedSizeSubsampledCurve, SubsampledCurve
 from privfit.accounting.symmetrized import SymmetrizedCurve
 from privfit.accounting.tails import loss_tail

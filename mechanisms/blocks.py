@@ -1,4 +1,9 @@
-"""Releasing columns block by block: one key per part and block, chunks that stay in the processor's cache."""
+"""Releasing columns block by block: one key per part and block of rows, so that a row's noise depends on the
+master key, the part and the row's number alone.
+
+A block is always drawn whole, also where a piece of a table begins or ends inside it. Hence a table gives the same
+bytes however it is cut: in one call, row group by row group, by several processes, or by a task that is repeated.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +18,23 @@ from privfit.mechanisms.keystream import block_words
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.randomized_response import RandomizedResponse
 
-__all__ = ["BLOCK_ROWS", "check_part", "release_block", "release_part"]
+__all__ = ["block_rows", "check_part", "release_block", "release_part"]
 
-BLOCK_ROWS = 65_536
-_CHUNK_VALUES = 131_072
+_LEAST_ROWS, _MOST_ROWS, _BLOCK_VALUES = 1024, 8192, 131_072
 
 Arrays = list[NDArray[Any]]
+
+
+def block_rows(dim: int) -> int:
+    """Return the number of rows of a block of `dim` columns: a power of two that stays in the processor's cache.
+
+    Examples
+    --------
+    >>> block_rows(1), block_rows(50)
+    (8192, 2048)
+    """
+    fitting = max(_BLOCK_VALUES // dim, 1)
+    return min(max(1 << (fitting.bit_length() - 1), _LEAST_ROWS), _MOST_ROWS)
 
 
 def check_part(law: Law, domain: Any) -> None:
@@ -50,8 +66,9 @@ def release_part(
     master: bytes,
     part: int,
     rounding: str = "nearest",
+    first: int = 0,
 ) -> None:
-    """Write the released columns of one part of a table.
+    """Write the released columns of one part of a table, or of some consecutive rows of it.
 
     Parameters
     ----------
@@ -68,12 +85,27 @@ def release_part(
         Position of the part in the release.
     rounding : {"nearest", "stochastic"}
         How added noise goes to the grid.
+    first : int
+        Number of the first of these rows in the whole table.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Box, Gaussian
+    >>> x, key, box = np.zeros(20_000), bytes(32), Box({"x": (0, 1)})
+    >>> whole, tail = np.empty(20_000), np.empty(7_000)
+    >>> release_part(Gaussian(1.0), box, [x], [whole], key, 0)
+    >>> release_part(Gaussian(1.0), box, [x[13_000:]], [tail], key, 0, first=13_000)
+    >>> bool((whole[13_000:] == tail).all())
+    True
     """
-    rows = len(columns[0])
-    for block, start in enumerate(range(0, rows, BLOCK_ROWS)):
-        stop = min(start + BLOCK_ROWS, rows)
+    rows, size = len(columns[0]), block_rows(domain.dim)
+    start = 0
+    while start < rows:
+        block, offset = divmod(first + start, size)
+        stop = min(start + size - offset, rows)
         cut, target = [c[start:stop] for c in columns], [o[start:stop] for o in out]
-        release_block(law, domain, cut, target, master, part, block, rounding)
+        release_block(law, domain, cut, target, master, part, block, rounding, offset)
+        start = stop
 
 
 def release_block(
@@ -85,25 +117,23 @@ def release_block(
     part: int,
     block: int,
     rounding: str = "nearest",
+    offset: int = 0,
 ) -> None:
-    """Write one block; the same block under the same master key gives the same bytes (see `release_part`)."""
+    """Write rows `offset`, `offset` + 1, ... of one block (see `release_part`); its other rows are made up."""
     words = block_words(master, part, block)
-    rows = len(columns[0])
+    rows = slice(offset, offset + len(columns[0]))
     if isinstance(law, RandomizedResponse):
-        out[0][:] = law.randomize(domain.encode(columns[0]), words)
+        codes = np.zeros(block_rows(1), dtype=np.int64)
+        codes[rows] = domain.encode(columns[0])
+        out[0][:] = law.randomize(codes, words)[rows]
         return
     assert isinstance(law, AdditiveLaw)
-    dim, round_ = domain.dim, ROUNDINGS[rounding](words)
-    size = max(1024, min(8192, _CHUNK_VALUES // dim))
-    buffer = np.empty((dim, size))
-    for start in range(0, rows, size):
-        stop = min(start + size, rows)
-        x = buffer[:, : stop - start]
-        # Nothing a cell can hold may warn or raise: overflow to inf is clipped, nan is filled.
-        with np.errstate(all="ignore"):
-            for j, column in enumerate(columns):
-                x[j] = column[start:stop]
-            domain.project(x)
-            law._perturb(x, words, domain, round_)
-        for j, target in enumerate(out):
-            target[start:stop] = x[j]
+    x = np.zeros((domain.dim, block_rows(domain.dim)))
+    # Nothing a cell can hold may warn or raise: overflow to inf is clipped, nan is filled.
+    with np.errstate(all="ignore"):
+        for j, column in enumerate(columns):
+            x[j, rows] = column
+        domain.project(x)
+        law._perturb(x, words, domain, ROUNDINGS[rounding](words))
+    for j, target in enumerate(out):
+        target[:] = x[j, rows]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEY_BYTES", "Words", "block_words", "fresh_master", "simulation_master"]
+__all__ = ["KEY_BYTES", "MasterKey", "Words", "block_words", "fresh_master", "simulation_master"]
 
 KEY_BYTES = 32
 
@@ -25,18 +25,30 @@ Words = Callable[[int], NDArray[np.uint64]]
 _ZEROS = bytes(1 << 16)
 
 
-def fresh_master() -> bytes:
+class MasterKey(bytes):
+    """Key bytes that no message, log, traceback or task list shows."""
+
+    def __repr__(self) -> str:
+        return "<master key>"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+
+def fresh_master() -> MasterKey:
     """Return a master key from the operating system's entropy.
 
     Examples
     --------
-    >>> len(fresh_master())
-    32
+    >>> len(fresh_master()), fresh_master()
+    (32, <master key>)
     """
-    return os.urandom(KEY_BYTES)
+    return MasterKey(os.urandom(KEY_BYTES))
 
 
-def simulation_master(rng: Any) -> bytes:
+def simulation_master(rng: Any) -> MasterKey:
     """Return a reproducible master key for simulations; a release made with it is marked insecure.
 
     Parameters
@@ -46,14 +58,14 @@ def simulation_master(rng: Any) -> bytes:
 
     Returns
     -------
-    bytes of length 32
+    MasterKey
 
     Examples
     --------
     >>> simulation_master(7) == simulation_master(7)
     True
     """
-    return bytes(np.random.default_rng(rng).bytes(KEY_BYTES))
+    return MasterKey(np.random.default_rng(rng).bytes(KEY_BYTES))
 
 
 def block_words(master: bytes, part: int, block: int) -> Words:

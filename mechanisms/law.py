@@ -121,7 +121,8 @@ class Law(ABC):
         domain : Box, Ball or Categories
             Declared bounds, never computed from `data`.
         **options
-            ``public``, ``rng`` and ``rounding``, as in `privfit.mechanisms.release`.
+            ``public``, ``rng``, ``rounding``, ``ledger``, ``label``, ``part`` and ``protect``, as in
+            `privfit.mechanisms.release`.
 
         Returns
         -------

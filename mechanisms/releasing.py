@@ -6,30 +6,27 @@ neither. The domain is public and chosen without looking at the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privfit.accounting.validation import check_choice
-from privfit.mechanisms.blocks import check_part, release_part
-from privfit.mechanisms.categories import Categories
-from privfit.mechanisms.columns import Column, as_columns
+from privfit.mechanisms.charging import spending
+from privfit.mechanisms.columns import Column
 from privfit.mechanisms.domains import Domain, as_domains
-from privfit.mechanisms.frames import Table, read_table
-from privfit.mechanisms.grid import ROUNDINGS
+from privfit.mechanisms.frames import read_table
 from privfit.mechanisms.keystream import fresh_master, simulation_master
 from privfit.mechanisms.law import Law
+from privfit.mechanisms.plan import plan_release
 from privfit.mechanisms.product import Product
 from privfit.mechanisms.selfcheck import check_machine
 
 if TYPE_CHECKING:
+    from privfit.accounting import Ledger
     from privfit.mechanisms.guarantee import Guarantee
 
 __all__ = ["Release", "release"]
-
-Parts = list[tuple[tuple[Column, ...], Law, Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,6 +118,11 @@ def release(
     public: Iterable[Column] | None = None,
     rng: Any = None,
     rounding: str = "nearest",
+    *,
+    ledger: Ledger | None = None,
+    label: str = "",
+    part: str | None = None,
+    protect: str = "record",
 ) -> Release:
     """Release every row of a table once.
 
@@ -142,6 +144,12 @@ def release(
         row that is released without noise by up to half a step; "stochastic" rounds up with probability the
         fraction, so every value keeps its mean, for up to a quarter of a squared step of variance and one
         more random word per value. The guarantee is the same: both only look at x + noise.
+    ledger : Ledger, optional
+        Writes down what the release promises, slack included, before any noise is drawn, or refuses it.
+    label, part : str, optional
+        Name of the ledger's entry, and the group of records it is about (disjoint groups do not add up).
+    protect : {"record", "attribute"}
+        The level at which `ledger` counts.
 
     Returns
     -------
@@ -152,6 +160,8 @@ def release(
     ------
     TypeError, ValueError
         If parameters and schema do not fit together. Never because of a value of the data.
+    BudgetExceeded
+        If the ledger refuses; nothing has been released then.
 
     Examples
     --------
@@ -160,78 +170,26 @@ def release(
     >>> out
     Release(2 rows, numpy, law=Gaussian(scale=20.0))
     """
-    check_choice("rounding", rounding, tuple(ROUNDINGS))
-    domains = as_domains(domain)
-    law = Product(law) if isinstance(law, Mapping) else law
-    parts = _plan(law, domains)
-    noisy = as_columns("the released columns", tuple(c for columns, _, _ in parts for c in columns))
-    open_columns = as_columns("public", public) if public else ()
-    as_columns("released and public columns together", noisy + open_columns)
+    plan = plan_release(law, domain, public, rounding)
+    spend = spending(plan, ledger, label, part, protect, rng)
     # An array without integer names has its columns in the order of the declarations.
-    declared = tuple(c for d in domains for c in d.columns if c in noisy)
-    table = read_table(data, declared + open_columns)
-    _check_schema(table, noisy, open_columns)
+    table = read_table(data, plan.columns)
+    names = plan.order(table.names)
     check_machine()
-    master = fresh_master() if rng is None else simulation_master(rng)
-    done: dict[Column, Any] = {column: table.public(column) for column in open_columns}
-    for number, (columns, own, part) in enumerate(parts):
-        if isinstance(part, Categories):
-            codes = np.empty(table.rows, dtype=np.int64)
-            release_part(own, part, [table.labels(columns[0])], [codes], master, number, rounding)
-            done[columns[0]] = part.decode(codes)
-        else:
-            out = np.empty((len(columns), table.rows))
-            cells = [table.numbers(c) for c in columns]
-            release_part(own, part, cells, list(out), master, number, rounding)
-            done.update(zip(columns, out, strict=True))
-    del master
-    names = tuple(name for name in table.names if name in done)
-    return Release(
-        frame=table.build({name: done[name] for name in names}),
-        law=law,
-        domain=domains if isinstance(domain, (tuple, list)) and len(domains) > 1 else domains[0],
-        columns=tuple(name for name in names if name in noisy),
-        public=tuple(name for name in names if name in open_columns),
-        n_rows=table.rows,
-        kind=table.kind,
-        secure=rng is None,
-        names=names,
-        rounding=rounding,
-    )
-
-
-def _plan(law: Any, domains: tuple[Domain, ...]) -> Parts:
-    """Pair every part's columns with its law and its part of the domain."""
-    if isinstance(law, Product):
-        parts: Parts = [
-            (columns, own, part) for (columns, own), (_, part) in zip(law.items, law.resolve(domains), strict=True)
-        ]
-    elif isinstance(law, Law):
-        if len(domains) != 1:
-            raise ValueError(
-                f"domain has {len(domains)} parts and law is one law: pass {{columns: law}} to say which law "
-                "releases which columns."
-            )
-        parts = [(domains[0].columns, law, domains[0])]
-    else:
-        raise TypeError(f"law must be a law or a mapping {{columns: law}}, got {type(law).__name__}.")
-    for _, own, part in parts:
-        check_part(own, part)
-    return parts
-
-
-def _check_schema(table: Table, noisy: tuple[Column, ...], public: tuple[Column, ...]) -> None:
-    wanted = noisy + public
-    missing = [repr(c) for c in wanted if c not in table.names]
-    if missing:
-        # the names found are not repeated: in a file read without its header line they are somebody's values
-        raise ValueError(
-            f"data has no column {', '.join(missing)} among its {len(table.names)}; compare the names with the "
-            "domain's, and make sure that the header line was read as one."
+    with spend:
+        master = fresh_master() if rng is None else simulation_master(rng)
+        done = plan.release_rows(table, master)
+        del master
+        return Release(
+            frame=table.build(done),
+            law=plan.law,
+            domain=plan.domain,
+            columns=tuple(name for name in names if name in plan.noisy),
+            public=tuple(name for name in names if name in plan.public),
+            n_rows=table.rows,
+            kind=table.kind,
+            secure=rng is None,
+            names=names,
+            rounding=rounding,
         )
-    extra = [repr(c) for c in table.names if c not in wanted]
-    if extra:
-        raise ValueError(
-            f"data has columns that no law releases: {', '.join(extra)}. Give them a law and a domain, "
-            "list them in public, or drop them."
-        )
+

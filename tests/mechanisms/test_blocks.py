@@ -1,21 +1,28 @@
 """Randomness: fresh keys, blocks that can be recomputed, forks, and nothing to seed."""
 
+import itertools
 import pickle
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from privfit.mechanisms import (
     Box,
+    Categories,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
+    RandomizedResponse,
     SymmetricLaplace,
     ZeroInflatedLaplace,
     release,
     releasing,
 )
-from privfit.mechanisms.blocks import BLOCK_ROWS, release_block, release_part
+from privfit.mechanisms.blocks import block_rows, release_block, release_part
+
+BLOCK_ROWS = block_rows(1)
 
 
 def test_two_releases_differ_and_two_equal_rows_get_different_noise():
@@ -34,17 +41,36 @@ def test_blocks_differ_from_each_other():
     assert all((out[i] == out[j]).mean() < 0.01 for i in range(3) for j in range(i))
 
 
-def test_recomputed_blocks_are_byte_identical_in_any_order():
-    rows = 2 * BLOCK_ROWS + 17
+@pytest.mark.parametrize("law", [ZeroInflatedLaplace([1.0, 2.0], 0.1), Laplace(1.0), DiscreteLaplace(1.0)], ids=repr)
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
+def test_recomputed_blocks_and_pieces_of_them_are_byte_identical_in_any_order(law, rounding):
+    rows, size = 2 * BLOCK_ROWS + 17, block_rows(2)
     columns = [np.linspace(0, 1, rows), np.linspace(1, 0, rows)]
-    box, law, master = Box({"a": (0, 1), "b": (0, 1)}), ZeroInflatedLaplace([1.0, 2.0], 0.1), bytes(range(32))
+    box, master = Box({"a": (0, 1), "b": (0, 1)}), bytes(range(32))
     whole = np.empty((2, rows))
-    release_part(law, box, columns, list(whole), master, 4)
+    release_part(law, box, columns, list(whole), master, 4, rounding)
     pieces = np.empty((2, rows))
     for block in (2, 0, 1, 0, 2):
-        cut = slice(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, rows))
-        release_block(law, box, [c[cut] for c in columns], [p[cut] for p in pieces], master, 4, block)
+        cut = slice(block * size, min((block + 1) * size, rows))
+        release_block(law, box, [c[cut] for c in columns], [p[cut] for p in pieces], master, 4, block, rounding)
     assert whole.tobytes() == pieces.tobytes()
+    for cuts in ([0, 1, 5, size - 1, size + 1, rows], [0, rows - 1, rows], [0, 2 * size, rows]):
+        pieces = np.empty((2, rows))
+        for start, stop in itertools.pairwise(cuts):
+            cut = slice(start, stop)
+            one = [c[cut] for c in columns], [p[cut] for p in pieces]
+            release_part(law, box, *one, master, 4, rounding, first=start)
+        assert whole.tobytes() == pieces.tobytes()
+
+
+def test_labels_are_the_same_however_the_table_is_cut():
+    rows, law, domain = 20_000, RandomizedResponse(1.0, 3), Categories({"l": ["a", "b", "c"]})
+    labels = np.array(["a", "b", "c", "a"] * (rows // 4))
+    whole, pieces = np.empty((2, rows), dtype=np.int64)
+    release_part(law, domain, [labels], [whole], bytes(32), 1)
+    for start, stop in itertools.pairwise([0, 3, 8191, 8192, 16_385, rows]):
+        release_part(law, domain, [labels[start:stop]], [pieces[start:stop]], bytes(32), 1, first=start)
+    assert (whole == pieces).all() and len(np.unique(whole)) == 3
 
 
 def test_parts_of_a_product_have_independent_noise():

@@ -1,6 +1,7 @@
 """The keystream is AES-256-CTR under BLAKE2b keys: checked against published vectors and by position."""
 
 import hashlib
+import pickle
 
 import numpy as np
 import pytest
@@ -66,3 +67,12 @@ def test_simulation_masters():
     assert simulation_master(rng) != simulation_master(rng)
     with pytest.raises((TypeError, ValueError)):
         simulation_master("seed")
+
+
+def test_no_text_shows_a_master_key():
+    key = fresh_master()
+    shown = f"{key} {key!r} {key:>40} {str(key)} %s {[key]}" % key  # noqa: UP031, RUF010
+    assert bytes(key).hex() not in shown and repr(bytes(key)) not in shown
+    assert shown.count("<master key>") == 6
+    again = pickle.loads(pickle.dumps(key))
+    assert again == key and repr(again) == "<master key>"

@@ -1,8 +1,8 @@
-"""Releasing columns block by block: one key per part and block of rows, so that a row's noise depends on the
-master key, the part and the row's number alone.
+"""Releasing columns block by block: a row's noise depends on the master key, the part and the row's number alone.
 
-A block is always drawn whole, also where a piece of a table begins or ends inside it. Hence a table gives the same
-bytes however it is cut: in one call, row group by row group, by several processes, or by a task that is repeated.
+Every part and block of rows has its own key, and a block is always drawn whole, also where a piece of a table
+begins or ends inside it. Hence a table gives the same bytes however it is cut: in one call, row group by row group,
+by several processes, or by a task that is repeated.
 """
 
 from __future__ import annotations

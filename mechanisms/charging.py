@@ -1,6 +1,8 @@
 """Writing a release in a ledger before it is made.
 
-The entry is the release's guarantee with its numerical slack. It is on the disk before any noise is drawn: a crash in
+The entry is the release's guarantee: with its numerical slack if the ledger's target is a budget, an advantage or a
+pair of error rates, and for the stated law if it is a curve (mu-GDP, say), which no numerical slack whatever can meet;
+calibration draws the same line. It is on the disk before any noise is drawn: a crash in
 between wastes budget, the opposite order would lose a release that somebody has seen.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from privfit.accounting.targets import Advantage, Budget, ErrorRates
 from privfit.mechanisms.law import check_protect
 
 if TYPE_CHECKING:
@@ -17,9 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["spending"]
 
+_WITH_SLACK = (Budget, Advantage, ErrorRates)
+
 
 def spending(
-    plan: Plan, ledger: Ledger | None, label: str = "", part: str | None = None, protect: str = "record", rng: Any = None
+    plan: Plan,
+    ledger: Ledger | None,
+    label: str = "",
+    part: str | None = None,
+    protect: str = "record",
+    rng: Any = None,
 ) -> AbstractContextManager[Any]:
     """Return the context in which a planned release is to be made; entering it spends, or is refused.
 
@@ -60,4 +70,6 @@ def spending(
     if rng is not None:
         raise ValueError("a release with rng protects nobody, so no ledger can account for it; drop rng or ledger.")
     promise = plan.guarantee()
-    return ledger.reserve(promise.record if protect == "record" else promise.attribute, label, part)
+    names = {"record": ("record", "record_law"), "attribute": ("attribute", "attribute_law")}[protect]
+    curve = getattr(promise, names[0 if isinstance(ledger.target, _WITH_SLACK) else 1])
+    return ledger.reserve(curve, label, part)

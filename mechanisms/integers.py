@@ -1,108 +1,75 @@
-r"""Exact integer randomness from uniform 64-bit words: no floating point, no rounding, no slack.
+r"""Exact discrete Laplace integers, P(K = k) proportional to q^|k| with q = e^{-1/t}, in one shape of work.
 
-Uniform integers by rejection; Bernoulli(exp(-p/q)) as the parity of the first failure among
-Bernoulli(p/(q k)), k = 1, 2, ...; and discrete Laplace integers, P(K = k) proportional to exp(-|k|/t), as
-+-(U + t V) with U uniform below t, kept with probability exp(-U/t), and V geometric with ratio 1/e
-(Canonne, Kamath & Steinke 2020, algorithms 1 and 2).
+Let P(G >= g) = q^g. Since q^G is the product of q^{2^i} over the binary digits of G that are 1, the digits are
+independent, digit i is 1 with probability 1/(1 + e^{2^i/t}), and the part above the first j digits is geometric
+with ratio r = e^{-2^j/t}. And K is 1 + G with probability q/(1 + q) = 1/(1 + e^{1/t}), else -G: both give the
+stated probabilities for every k. So one value takes j + 2 decisions "U < p" for independent uniform U.
+
+Each decision is exact. U is an endless string of 64-bit words, compared with the digits of p in base 2^64: the
+first word decides unless it equals the first digit, which has probability 2^-64; only then are more words drawn.
+No p is rational (e^x is not, for rational x other than 0), so the comparison ends. With 2^j >= 64 t the top part
+is positive with probability r < 2^-92, decided as (a word equals a constant) and (U < 2^64 r): nothing is cut off.
+Every value takes j + 2 words and the same array operations, except with probability (j + 2) 2^-64 (2^-59 for t up
+to 2^21), whatever the data. The digits of p come from interval arithmetic, widened until they are certain.
+Exact means: given uniform words. The method of digits: von Neumann (1951); Knuth & Yao (1976) on comparing bits.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.keystream import Words
 
-__all__ = ["bernoulli_exp", "discrete_laplace", "geometric", "uniform_below"]
+__all__ = ["SCALE_MAX", "discrete_laplace", "words_per_value"]
 
 WordArray = NDArray[np.uint64]
-Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-_ONE = np.uint64(1)
+SCALE_MAX = 2**40
+"""Largest t."""
+
+_REACH = 64
+"""The digits reach 64 t: the part above them is positive with probability at most e^-64 < 2^-92."""
+
+_RARE = 1 << 63
+"""The word that lets the top part be positive: neither 0 nor 2^64 - 1, where a broken source is stuck."""
+
+_CHUNK_WORDS = 15_000
 
 
-def uniform_below(words: Words, count: int, bound: int) -> WordArray:
-    """Return `count` integers, uniform on 0, ..., bound - 1, by rejecting the incomplete top range.
-
-    Parameters
-    ----------
-    words : callable
-    count : int
-    bound : int
-        In 1..2^63; a bound of 1 draws no words.
-
-    Examples
-    --------
-    >>> from privfit.mechanisms.keystream import block_words
-    >>> sorted(set(uniform_below(block_words(bytes(32), 0, 0), 100, 3).tolist()))
-    [0, 1, 2]
-    """
-    if bound == 1:
-        return np.zeros(count, dtype=np.uint64)
-    out = words(count)
-    if extra := 2**64 % bound:
-        last = np.uint64(2**64 - 1 - extra)
-        while (out > last).any():
-            over = np.flatnonzero(out > last)
-            out[over] = words(over.size)
-    out %= np.uint64(bound)
-    return out
-
-
-def bernoulli_exp(words: Words, numerator: WordArray, denominator: int) -> Bools:
-    """Return independent booleans that are true with probability exp(-numerator/denominator).
+def words_per_value(scale: int) -> int:
+    """Return the number of words one value takes: a sign, j digits and the part above them.
 
     Parameters
     ----------
-    words : callable
-    numerator : ndarray of shape (n,)
-        In 0..denominator.
-    denominator : int
+    scale : int
+        t, in 1..2^40.
 
     Examples
     --------
-    >>> from privfit.mechanisms.keystream import block_words
-    >>> hits = bernoulli_exp(block_words(bytes(32), 0, 0), np.ones(10_000, dtype=np.uint64), 1)
-    >>> bool(abs(hits.mean() - np.exp(-1)) < 0.02)
-    True
+    >>> words_per_value(2**20), words_per_value(2**21)
+    (28, 29)
     """
-    odd = np.empty(len(numerator), dtype=np.bool_)
-    going, k = np.arange(len(numerator)), 1
-    while going.size:
-        goes_on = uniform_below(words, going.size, denominator) < numerator[going]
-        goes_on &= uniform_below(words, going.size, k) == 0
-        odd[going[~goes_on]] = k % 2 == 1
-        going, k = going[goes_on], k + 1
-    return odd
-
-
-def geometric(words: Words, count: int) -> Integers:
-    """Return `count` integers V >= 0 with P(V >= v) = exp(-v).
-
-    Examples
-    --------
-    >>> from privfit.mechanisms.keystream import block_words
-    >>> bool(abs((geometric(block_words(bytes(32), 0, 0), 10_000) >= 1).mean() - np.exp(-1)) < 0.02)
-    True
-    """
-    out = np.zeros(count, dtype=np.int64)
-    going = np.arange(count)
-    while going.size:
-        going = going[bernoulli_exp(words, np.ones(going.size, dtype=np.uint64), 1)]
-        out[going] += 1
-    return out
+    return (_REACH * scale - 1).bit_length() + 2
 
 
 def discrete_laplace(words: Words, count: int, scale: int) -> Integers:
-    """Return `count` integers with P(K = k) proportional to exp(-|k|/scale).
+    """Return `count` integers with P(K = k) proportional to exp(-|k|/scale), cut off at +-2^60 and exact inside.
 
     Parameters
     ----------
     words : callable
+        Source of uniform words.
     count : int
     scale : int
         t, in 1..2^40.
+
+    Returns
+    -------
+    ndarray of shape (count,), int64
 
     Examples
     --------
@@ -111,14 +78,74 @@ def discrete_laplace(words: Words, count: int, scale: int) -> Integers:
     True
     """
     out = np.empty(count, dtype=np.int64)
-    going = np.arange(count)
-    while going.size:
-        low = uniform_below(words, going.size, scale)
-        kept = bernoulli_exp(words, low, scale)
-        size = low.astype(np.int64) + scale * geometric(words, going.size)
-        negative = (words(going.size) & _ONE) == _ONE
-        # Zero has one sign only, or it would come twice as often as it should.
-        kept &= ~(negative & (size == 0))
-        out[going[kept]] = np.where(negative, -size, size)[kept]
-        going = going[~kept]
+    rows = _CHUNK_WORDS // words_per_value(scale)
+    for start in range(0, count, rows):
+        part = out[start : start + rows]
+        part[:] = _chunk(words, len(part), scale)
     return out
+
+
+def _chunk(words: Words, rows: int, scale: int) -> Integers:
+    """One matrix of decisions, a row per value: sign, digits from the lowest, top part."""
+    first = _first_digits(scale)
+    top = first.size - 1
+    word = words(rows * first.size).reshape(rows, first.size)
+    packed = np.zeros((rows, 8), dtype=np.uint8)
+    bits = np.packbits(word < first, axis=1, bitorder="little")
+    packed[:, : bits.shape[1]] = bits
+    number = packed.view("<i8")[:, 0].astype(np.int64)
+    number &= (1 << top) - 1
+    tied = word == first
+    if tied.any():
+        for row, column in np.argwhere(tied).tolist():
+            decided = _below(words, scale, column) if column < top else _top_part(words, scale)
+            number[row] += min(decided, 2 ** (61 - column)) << column
+    # 1 + G where the sign is 1, else 1 + ~G = -G.
+    return np.asarray(1 + ((number >> 1) ^ ((number & 1) - 1)))
+
+
+def _below(words: Words, scale: int, column: int) -> int:
+    """Return U < p as 0 or 1, given that the first words agree."""
+    place = 1
+    while True:
+        word, digit = int(words(1)[0]), _digit(scale, column, place)
+        if word != digit:
+            return int(word < digit)
+        place += 1
+
+
+def _top_part(words: Words, scale: int) -> int:
+    """Return the part above the digits, given that its first word was the rare one: trials until one fails."""
+    top = 0
+    while _below(words, scale, words_per_value(scale) - 1):
+        top += 1
+        if int(words(1)[0]) != _RARE:
+            break
+    return top
+
+
+@lru_cache(maxsize=64)
+def _first_digits(scale: int) -> WordArray:
+    """Return what the first word of each decision is compared with."""
+    top = words_per_value(scale) - 1
+    first = np.array([*(_digit(scale, column, 0) for column in range(top)), _RARE], dtype=np.uint64)
+    first.flags.writeable = False
+    return first
+
+
+def _digit(scale: int, column: int, place: int) -> int:
+    """Return digit `place` (from 0) in base 2^64 of the probability of a decision."""
+    from mpmath import MPIntervalContext
+
+    # A context of its own: the precision of the shared one is any thread's to change.
+    interval = MPIntervalContext()
+    shift = 64 * (place + 1)
+    interval.prec = shift
+    while True:
+        interval.prec += 64
+        rate = interval.exp(interval.mpf(1 << max(column - 1, 0)) / scale)
+        p = 1 / rate if column == words_per_value(scale) - 1 else 1 / (1 + rate)
+        scaled = p * interval.mpf(1 << shift)
+        low, high = int(scaled.a), int(scaled.b)
+        if low == high:
+            return low % 2**64

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privfit.mechanisms.charging import spending
 from privfit.mechanisms.columns import Column
 from privfit.mechanisms.domains import Domain, as_domains
@@ -165,6 +163,7 @@ def release(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from privfit.mechanisms import Box, Gaussian
     >>> out = release(np.array([[30.0], [41.0]]), Gaussian(20.0), Box({"age": (17, 90)}))
     >>> out

@@ -71,7 +71,7 @@ def test_simulation_masters():
 
 def test_no_text_shows_a_master_key():
     key = fresh_master()
-    shown = f"{key} {key!r} {key:>40} {str(key)} %s {[key]}" % key  # noqa: UP031, RUF010
+    shown = f"{key} {key!r} {key:>40} {str(key)} %s {[key]}" % key  # noqa: RUF010
     assert bytes(key).hex() not in shown and repr(bytes(key)) not in shown
     assert shown.count("<master key>") == 6
     again = pickle.loads(pickle.dumps(key))

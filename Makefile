@@ -6,7 +6,7 @@ SOURCES := $(shell find accounting mechanisms estimators interface -name '*.py' 
 # one BLAS thread per process: the tests run in parallel already
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint types layers tests packages benchmarks clean
+.PHONY: demo test test-all lint types layers tests packages fuzz benchmarks clean
 
 demo: $(VENV)/installed
 	$(BIN)/privfit demo privfit-demo
@@ -31,6 +31,11 @@ tests: $(VENV)/installed-test
 
 packages: $(VENV)/installed-test
 	$(BIN)/python tests/packages.py
+
+# random laws and damaged release files for a while: make fuzz SECONDS=600
+SECONDS ?= 120
+fuzz: $(VENV)/installed-test
+	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
 benchmarks: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict -e '.[bench]'

@@ -11,7 +11,7 @@ No p is rational (e^x is not, for rational x other than 0), so the comparison en
 is positive with probability r < 2^-92, decided as (a word equals a constant) and (U < 2^64 r): nothing is cut off.
 Every value takes j + 2 words and the same array operations, except with probability (j + 2) 2^-64 (2^-59 for t up
 to 2^21), whatever the data. The digits of p come from interval arithmetic, widened until they are certain.
-Exact means: given uniform words. The method of digits: von Neumann (1951); Knuth & Yao (1976) on comparing bits.
+Exact means: given uniform words. Independent digits: Dwork, Kenthapadi, McSherry, Mironov & Naor (2006).
 """
 
 from __future__ import annotations

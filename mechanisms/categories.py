@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.columns import Column, as_columns
+from privfit.mechanisms.labels import Label, check_labels, label_codes
 
 __all__ = ["Categories"]
-
-Label = str | int | bool
 
 
 @dataclass(frozen=True, init=False)
@@ -24,7 +23,7 @@ class Categories:
     ----------
     labels : mapping
         ``{column: [label, label, ...]}``: at least two distinct labels, all strings, all integers or all
-        booleans.
+        booleans. Written down, not taken from the data: arrays and columns are refused.
     fill : mapping, optional
         ``{column: label}``, what a missing or undeclared label is taken for; the first label by default.
 
@@ -40,9 +39,12 @@ class Categories:
 
     def __init__(self, labels: Mapping[Any, Sequence[Label]], fill: Mapping[Any, Label] | None = None) -> None:
         if not isinstance(labels, Mapping):
-            raise TypeError(f"labels must be a mapping {{column: [labels]}}, got {type(labels).__name__}.")
+            raise TypeError(
+                f"labels must be a mapping {{column: [labels]}}, got {type(labels).__name__}. Write down every label "
+                "that the subject allows, whether or not it is in the table."
+            )
         columns = as_columns("the columns of Categories", labels)
-        checked = tuple(_labels(c, values) for c, values in zip(columns, labels.values(), strict=True))
+        checked = tuple(check_labels(c, values) for c, values in zip(columns, labels.values(), strict=True))
         fills = dict(fill or {})
         unknown = [repr(c) for c in fills if c not in columns]
         if unknown:
@@ -75,6 +77,8 @@ class Categories:
     def encode(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Return the codes 0..k-1 of the first column's labels; total, anything undeclared to `fill`.
 
+        The work does not depend on what the cells hold (see `privfit.mechanisms.labels`).
+
         Parameters
         ----------
         values : ndarray of shape (n,), any dtype
@@ -84,19 +88,7 @@ class Categories:
         ndarray of shape (n,), int64
         """
         labels = self.labels[0]
-        codes = np.full(len(values), labels.index(self.fill[0]), dtype=np.int64)
-        numeric = isinstance(labels[0], int)
-        if values.dtype.kind in ("biuf" if numeric else "UT"):
-            for code, label in enumerate(labels):
-                codes[values == label] = code
-        elif values.dtype.kind == "O":
-            lookup: dict[Any, int] = {label: code for code, label in enumerate(labels)}
-            allowed = (bool, int, float, np.number, np.bool_) if numeric else (str,)
-            own = labels.index(self.fill[0])
-            # Only plain scalars are looked up: nothing a cell may hold can raise.
-            found = [lookup.get(v, own) if isinstance(v, allowed) else own for v in values.tolist()]
-            codes = np.array(found, dtype=np.int64).reshape(len(values))
-        return codes
+        return label_codes(values, labels, labels.index(self.fill[0]))
 
     def decode(self, codes: NDArray[np.int64]) -> NDArray[Any]:
         """Return the labels of codes 0..k-1: an object array of strings, or an int64 or bool array."""
@@ -119,18 +111,3 @@ class Categories:
         labels = dict(zip(columns, d["labels"], strict=True))
         return cls(labels, dict(zip(columns, d["fill"], strict=True)))
 
-
-def _labels(column: Column, values: Any) -> tuple[Label, ...]:
-    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
-        raise TypeError(f"the labels of {column!r} must be a sequence, got {type(values).__name__}.")
-    own = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
-    if len(own) < 2 or len(set(map(type, own))) != 1 or not isinstance(own[0], (str, int)):
-        raise TypeError(
-            f"the labels of {column!r} must be at least two, all strings, all integers or all booleans; "
-            f"got {len(own)} of type {', '.join(sorted({type(v).__name__ for v in own})) or 'none'}."
-        )
-    if len(set(own)) != len(own):
-        raise ValueError(f"the labels of {column!r} must be distinct.")
-    if isinstance(own[0], int) and any(abs(v) > 2**53 for v in own):
-        raise ValueError(f"integer labels of {column!r} must lie in [-2^53, 2^53]; use strings.")
-    return own

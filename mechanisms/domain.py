@@ -1,4 +1,4 @@
-r"""Domains: where the records of a table may lie. Declared by the owner, never computed from the data.
+"""Domains: where the records of a table may lie. Declared by the owner, never computed from the data.
 
 Releases map every input into the domain (missing to the declared fill value, then clipping or projection), so
 the distance between two records is bounded by the declaration alone: r_j = upper_j - lower_j, or 2R.
@@ -14,52 +14,88 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting.validation import check_integer, check_number
+from privfit.accounting.validation import check_number
+from privfit.mechanisms.ball import DECLARE, Ball
 from privfit.mechanisms.columns import Column, as_columns
+from privfit.mechanisms.encoding import NUMBERS, Dates, Encoding, as_encoding, encoding_from_dict, is_date
 
 __all__ = ["Ball", "Box"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Box:
     """A product of intervals, one per named column.
 
     Parameters
     ----------
     bounds : mapping
-        ``{column: (lower, upper)}`` with finite lower < upper.
+        ``{column: (lower, upper)}`` with finite lower < upper: numbers, or dates (`datetime.date` or `datetime`,
+        numpy.datetime64, pandas.Timestamp; with a time zone the moment, without one UTC), which are released as
+        days since 1970-01-01.
     fill : mapping, optional
-        ``{column: value}``, what a missing value is taken for; the centre of the interval by default.
+        ``{column: value}``, what a missing value is taken for; the centre of the interval by default. A number,
+        a date, or a label of the column's encoding.
+    encoding : mapping, optional
+        ``{column: {label: number}}`` for columns of labels whose numbers get the noise, inside the bounds; a label
+        without a number is missing. Or `Dates`, `Labels` or `Numbers` objects.
+
+    Raises
+    ------
+    TypeError
+        If bounds are no pairs of numbers or dates; columns and arrays are refused because bounds that depend on
+        the data reveal its extreme records.
+    ValueError
+        If lower >= upper, a bound is not finite, or a fill value or a label's number lies outside.
 
     Examples
     --------
     >>> box = Box({"age": (17, 90), "hours": (0, 100)})
     >>> box.ranges
     array([ 73., 100.])
+    >>> from datetime import date
+    >>> Box({"born": (date(1970, 1, 1), date(1970, 12, 31))}).intervals
+    ((0.0, 364.0),)
+    >>> Box({"grade": (0, 2)}, encoding={"grade": {"low": 0, "mid": 1, "high": 2}})
+    Box(columns=('grade',), intervals=((0.0, 2.0),), fill=(1.0,),
+        encoding=(Labels({'low': 0.0, 'mid': 1.0, 'high': 2.0}),))
     """
 
     columns: tuple[Column, ...]
     intervals: tuple[tuple[float, float], ...]
     fill: tuple[float, ...]
+    encoding: tuple[Encoding, ...] = ()
 
-    def __init__(self, bounds: Mapping[Any, Sequence[float]], fill: Mapping[Any, float] | None = None) -> None:
+    def __init__(
+        self,
+        bounds: Mapping[Any, Sequence[Any]],
+        fill: Mapping[Any, Any] | None = None,
+        encoding: Mapping[Any, Any] | None = None,
+    ) -> None:
         if not isinstance(bounds, Mapping):
-            raise TypeError(f"bounds must be a mapping {{column: (lower, upper)}}, got {type(bounds).__name__}.")
+            raise TypeError(
+                f"bounds must be a mapping {{column: (lower, upper)}}, got {type(bounds).__name__}. {DECLARE}"
+            )
         columns = as_columns("the columns of a Box", bounds)
-        intervals = tuple(_interval(c, pair) for c, pair in zip(columns, bounds.values(), strict=True))
-        fills = dict(fill or {})
-        unknown = [repr(c) for c in fills if c not in columns]
-        if unknown:
-            raise ValueError(f"fill names columns that the box has not: {', '.join(unknown)}.")
+        fills, named = (_by_column(*own, columns) for own in (("fill", fill), ("encoding", encoding)))
+        encodings = tuple(_encoding(c, pair, named.get(c)) for c, pair in zip(columns, bounds.values(), strict=True))
+        intervals = tuple(
+            _interval(c, pair, own) for c, pair, own in zip(columns, bounds.values(), encodings, strict=True)
+        )
         centre = tuple(
-            check_number(f"fill[{c!r}]", fills.get(c, lo + (hi - lo) / 2), lo, hi)
-            for c, (lo, hi) in zip(columns, intervals, strict=True)
+            check_number(f"fill[{c!r}]", own.number(f"fill[{c!r}]", fills.get(c, lo + (hi - lo) / 2)), lo, hi) + 0.0
+            for c, (lo, hi), own in zip(columns, intervals, encodings, strict=True)
         )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "intervals", intervals)
         object.__setattr__(self, "fill", centre)
+        object.__setattr__(self, "encoding", encodings)
+
+    def __repr__(self) -> str:
+        # Said where there is one to say.
+        encoding = f", encoding={self.encoding!r}" if any(own != NUMBERS for own in self.encoding) else ""
+        return f"Box(columns={self.columns!r}, intervals={self.intervals!r}, fill={self.fill!r}{encoding})"
 
     @property
     def dim(self) -> int:
@@ -110,6 +146,7 @@ class Box:
         return Box(
             {c: self.intervals[j] for c, j in zip(wanted, where, strict=True)},
             {c: self.fill[j] for c, j in zip(wanted, where, strict=True)},
+            {c: self.encoding[j] for c, j in zip(wanted, where, strict=True)},
         )
 
     def shift(self, scales: Floats, protect: str) -> float:
@@ -125,100 +162,74 @@ class Box:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the box as plain lists, ready for JSON."""
-        return {
+        plain: dict[str, Any] = {
             "domain": "box",
             "columns": list(self.columns),
             "intervals": [list(pair) for pair in self.intervals],
             "fill": list(self.fill),
         }
+        if all(own == NUMBERS for own in self.encoding):
+            return plain
+        return {**plain, "encoding": [own.to_dict() for own in self.encoding]}
 
     @classmethod
     def _from_dict(cls, d: Mapping[str, Any]) -> Box:
         columns = d["columns"]
         bounds = dict(zip(columns, d["intervals"], strict=True))
-        return cls(bounds, dict(zip(columns, d["fill"], strict=True)))
+        saved = d.get("encoding", [NUMBERS.to_dict()] * len(columns))
+        encoding = {c: encoding_from_dict(own) for c, own in zip(columns, saved, strict=True)}
+        return cls(bounds, dict(zip(columns, d["fill"], strict=True)), encoding)
 
 
-@dataclass(frozen=True, init=False)
-class Ball:
-    """The l2 ball of a radius around 0; a record outside is projected onto it, a missing value becomes 0.
-
-    Parameters
-    ----------
-    radius : float
-    dim : int
-        Number of columns.
-    columns : sequence of str or int, optional
-        Their names; positions 0, ..., dim - 1 by default.
-
-    Examples
-    --------
-    >>> Ball(0.5, 6).diameter
-    1.0
-    """
-
-    radius: float
-    dim: int
-    columns: tuple[Column, ...]
-
-    def __init__(self, radius: float, dim: int, columns: Iterable[Any] | None = None) -> None:
-        dim = check_integer("dim", dim, 1)
-        names = as_columns("columns", range(dim) if columns is None else columns)
-        if len(names) != dim:
-            raise ValueError(f"columns must name dim = {dim} columns, got {len(names)}.")
-        object.__setattr__(self, "radius", check_number("radius", radius, 1e-150, 1e150))
-        object.__setattr__(self, "dim", dim)
-        object.__setattr__(self, "columns", names)
-
-    @property
-    def diameter(self) -> float:
-        """Largest distance between two records, 2 radius."""
-        return 2.0 * self.radius
-
-    @property
-    def magnitude(self) -> Floats:
-        """Largest absolute value of each column, shape (dim,)."""
-        return np.full(self.dim, self.radius)
-
-    def shift(self, scales: Floats, protect: str) -> float:
-        """Return 2R/min(scales) at both levels: one coordinate alone can already move by the diameter.
-
-        An attribute outside the ball also moves the others when the record is projected; the l2 distance of
-        two projected records is at most 2R all the same.
-        """
-        return float(self.diameter / scales.min())
-
-    def project(self, x: Floats) -> None:
-        """Map the rows of `x`, shape (dim, rows), into the ball in place; total, missing to 0."""
-        np.nan_to_num(x, copy=False, nan=0.0, posinf=1e300, neginf=-1e300)
-        # Scaling by a power of two near the largest entry is exact and keeps every square finite.
-        power = np.frexp(np.maximum(np.abs(x).max(axis=0), self.radius))[1]
-        np.ldexp(x, -power, out=x)
-        norm = np.sqrt(np.square(x).sum(axis=0))
-        # The radius shrinks by more than the rounding of the norm, so nothing ends outside.
-        inner = self.radius * (1.0 - (self.dim + 8) * 2.0**-52)
-        x *= np.minimum(np.ldexp(1.0, power), inner / np.maximum(norm, 2.0**-500))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ball as plain numbers and lists, ready for JSON."""
-        return {"domain": "ball", "radius": self.radius, "dim": self.dim, "columns": list(self.columns)}
-
-    @classmethod
-    def _from_dict(cls, d: Mapping[str, Any]) -> Ball:
-        return cls(d["radius"], d["dim"], d["columns"])
+def _by_column(name: str, value: Any, columns: tuple[Column, ...]) -> dict[Any, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping {{column: ...}}, got {type(value).__name__}.")
+    own = dict(value or {})
+    unknown = [repr(c) for c in own if c not in columns]
+    if unknown:
+        raise ValueError(f"{name} names columns that the box has not: {', '.join(unknown)}.")
+    return own
 
 
-def _interval(column: Column, pair: Any) -> tuple[float, float]:
-    if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
-        raise TypeError(f"the bounds of {column!r} must be a pair (lower, upper), got {type(pair).__name__}.")
-    lower = check_number(f"lower bound of {column!r}", pair[0], -1e150, 1e150)
-    upper = check_number(f"upper bound of {column!r}", pair[1], -1e150, 1e150)
+def _encoding(column: Column, pair: Any, declared: Any) -> Encoding:
+    """Return the declared encoding, or what the type of the bounds says."""
+    if not isinstance(pair, (tuple, list)):
+        raise TypeError(
+            f"the bounds of {column!r} must be a pair (lower, upper), got {type(pair).__name__}. {DECLARE}"
+        )
+    dates = [is_date(end) for end in pair]
+    own = as_encoding(f"encoding[{column!r}]", declared) if declared is not None else Dates() if any(dates) else NUMBERS
+    if any(dates) and not (all(dates) and isinstance(own, Dates)):
+        raise TypeError(
+            f"the bounds of {column!r} must be two dates, without another encoding, or two numbers; got "
+            f"{' and '.join(type(end).__name__ for end in pair)} with {own!r}."
+        )
+    return own
+
+
+def _interval(column: Column, pair: Any, encoding: Encoding) -> tuple[float, float]:
+    if len(pair) != 2:
+        raise TypeError(f"the bounds of {column!r} must be a pair (lower, upper), got {len(pair)} values.")
+    lower, upper = (
+        _end(f"{end} bound of {column!r}", value, encoding)
+        for end, value in zip(("lower", "upper"), pair, strict=True)
+    )
     if not lower < upper:
         raise ValueError(
-            f"the bounds of {column!r} must have lower < upper, got ({lower:g}, {upper:g}): "
+            f"the bounds of {column!r} must have lower < upper, got ({pair[0]}, {pair[1]}): "
             "declare the widest values the column may take."
         )
-    return lower + 0.0, upper + 0.0
+    for number in getattr(encoding, "numbers", ()):
+        check_number(f"every number in the encoding of {column!r}", number, lower, upper, hint="Widen the bounds.")
+    return lower, upper
+
+
+def _end(name: str, value: Any, encoding: Encoding) -> float:
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"{name} must be a number or a date, got an array. {DECLARE}")
+    number = encoding.number(name, value)
+    known = isinstance(number, (bool, np.bool_, int, float, np.integer, np.floating))
+    return check_number(name, number, -1e150, 1e150, hint="" if known else DECLARE) + 0.0
 
 
 def _length(lower: float, upper: float) -> float:

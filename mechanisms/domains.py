@@ -72,10 +72,14 @@ def find_domain(domain: Any, columns: tuple[Column, ...]) -> Domain:
                 return Ball(part.radius, part.dim, columns)
         elif set(columns) <= set(part.columns):
             return part.select(columns)
-    boxes = {c: pair for b in parts if isinstance(b, Box) for c, pair in zip(b.columns, b.intervals, strict=True)}
-    fills = {c: fill for b in parts if isinstance(b, Box) for c, fill in zip(b.columns, b.fill, strict=True)}
-    if set(columns) <= set(boxes):
-        return Box({c: boxes[c] for c in columns}, {c: fills[c] for c in columns})
+    own = {c: (b, j) for b in parts if isinstance(b, Box) for j, c in enumerate(b.columns)}
+    if set(columns) <= set(own):
+        found = [own[c] for c in columns]
+        bounds, fills, encodings = (
+            {c: getattr(b, name)[j] for c, (b, j) in zip(columns, found, strict=True)}
+            for name in ("intervals", "fill", "encoding")
+        )
+        return Box(bounds, fills, encodings)
     declared = [c for part in parts for c in part.columns]
     raise ValueError(
         f"the domain declares {declared}; the law's columns {list(columns)} must be part of one Box or "

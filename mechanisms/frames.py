@@ -1,7 +1,7 @@
 """Tables in, the same kind out: numpy arrays directly, pandas, polars and pyarrow through narwhals.
 
-A column is read by its declared type, never by its values, so that reading cannot fail on one person's cell:
-numbers and booleans as they are, object cells that are no numbers as missing; other types are a schema error.
+A column is read by its declared type and its declared encoding, never by its values, so that reading cannot fail on
+one person's cell: a column that the encoding cannot read is a schema error, a cell that it does not know is missing.
 """
 
 from __future__ import annotations
@@ -12,40 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.columns import Column, as_columns
+from privfit.mechanisms.encoding import NUMBERS, Encoding, label_families, label_step
+from privfit.mechanisms.labels import Label
+from privfit.mechanisms.native import Cells, array_cells, check_names, frame_cells
 
 __all__ = ["Table", "read_table"]
-
-
-def _is_number(value: Any) -> bool:
-    from decimal import Decimal
-
-    return isinstance(value, (bool, int, float, np.number, np.bool_, Decimal)) and not isinstance(
-        value, np.complexfloating
-    )
-
-
-def _object_number(value: Any) -> float:
-    if not _is_number(value):
-        return np.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
-    except (ValueError, TypeError):
-        return np.nan
-
-
-def _numbers(values: NDArray[Any], column: Column) -> NDArray[Any]:
-    """Return an array that casts to float64: real dtypes unchanged, objects number by number."""
-    if values.dtype.kind in "biuf":
-        return values
-    if values.dtype.kind == "O":
-        return np.array([_object_number(v) for v in values], dtype=np.float64).reshape(len(values))
-    raise TypeError(
-        f"column {column!r} must hold real numbers, got dtype {values.dtype}. Convert it to numbers, declare "
-        "its labels with Categories, or leave it out."
-    )
 
 
 def _labels_that_occur(native: Any, kind: str) -> Any:
@@ -64,9 +37,9 @@ class Table:
 
     Parameters
     ----------
+    array : ndarray
     names : tuple of str or int
         Names of the columns, in order.
-    rows : int
     """
 
     kind = "numpy"
@@ -77,17 +50,54 @@ class Table:
         self._flat = array.ndim == 1
         self._array = array[:, None] if self._flat else array
 
-    def numbers(self, column: Column) -> NDArray[Any]:
-        """Return a column of numbers, shape (rows,), missing as nan."""
-        return _numbers(self._array[:, self.names.index(column)], column)
+    def cells(self, domain: Any) -> list[NDArray[Any]]:
+        """Return the columns of one part of a domain, as `release_part` takes them.
 
-    def labels(self, column: Column) -> NDArray[Any]:
-        """Return a column of labels, shape (rows,), any dtype."""
-        return self._array[:, self.names.index(column)]
+        Parameters
+        ----------
+        domain : Box, Ball or Categories
+
+        Returns
+        -------
+        list of ndarray of shape (rows,)
+            Numbers by the declared encodings, or the labels of Categories.
+
+        Raises
+        ------
+        TypeError
+            If a column has a type that its encoding cannot read. Never because of a cell.
+        """
+        if isinstance(domain, Categories):
+            return [self.labels(c, own) for c, own in zip(domain.columns, domain.labels, strict=True)]
+        return [self.numbers(c, own) for c, own in zip(domain.columns, domain.encoding, strict=True)]
+
+    def numbers(self, column: Column, encoding: Encoding = NUMBERS) -> NDArray[Any]:
+        """Return a column of numbers by an encoding, shape (rows,), any real dtype, missing as nan."""
+        family, dtype, cells = self._cells(column)
+        if family not in encoding.reads:
+            wanted = {"number": "real numbers", "date": "dates"}.get(encoding.kind, "the labels of its encoding")
+            raise TypeError(
+                f"column {column!r} must hold {wanted}, got {family}s (dtype {dtype}). {encoding.next_step(family)}"
+            )
+        return cells if family == "missing" else encoding.read(cells)
+
+    def labels(self, column: Column, labels: tuple[Label, ...] | None = None) -> NDArray[Any]:
+        """Return a column of labels, shape (rows,), any dtype; of a type that can hold `labels`."""
+        family, dtype, cells = self._cells(column)
+        if labels is not None and family not in label_families(labels):
+            raise TypeError(
+                f"column {column!r} must hold the declared labels, got {family}s (dtype {dtype}). {label_step(labels)}"
+            )
+        return cells
 
     def public(self, column: Column) -> Any:
         """Return a copy of a column whose cells are published unchanged, and of nothing else."""
-        return self._array[:, self.names.index(column)].copy()
+        values = self._array[:, self.names.index(column)].copy()
+        # As objects, numpy would turn dates of fine units into integers.
+        return np.array([*values, None], dtype=object)[:-1].copy() if values.dtype.kind == "M" else values
+
+    def _cells(self, column: Column) -> Cells:
+        return array_cells(self._array[:, self.names.index(column)], f"column {column!r}")
 
     def build(self, columns: dict[Column, Any]) -> Any:
         """Return a new table of this kind from columns in order."""
@@ -112,37 +122,8 @@ class _Frame(Table):
         self.rows = len(frame)
         self._frame = frame
 
-    def numbers(self, column: Column) -> NDArray[Any]:
-        import narwhals as nw
-
-        series = self._frame.get_column(column)
-        if str(getattr(series.to_native(), "dtype", "")) == "object":
-            # narwhals would look at the cells to name the type.
-            return _numbers(np.asarray(series.to_numpy(), dtype=object), column)
-        if series.dtype.is_integer() and "128" not in str(series.dtype):
-            # Not by a cast: Arrow refuses integers above 2^53, with the person's value in the message. Only
-            # polars has 128 bits, which its cast takes and numpy does not know.
-            missing = series.is_null().to_numpy()
-            values = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
-            values[missing] = np.nan
-            return values
-        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-            values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-            return _numbers(np.asarray(values, dtype=np.float64), column)
-        if series.dtype in (nw.Object, nw.Unknown):
-            return _numbers(np.asarray(series.to_numpy(), dtype=object), column)
-        raise TypeError(
-            f"column {column!r} must hold real numbers, got dtype {series.dtype}. Convert it to numbers, "
-            "declare its labels with Categories, or leave it out."
-        )
-
-    def labels(self, column: Column) -> NDArray[Any]:
-        import narwhals as nw
-
-        series = self._frame.get_column(column)
-        if self.kind != "pandas" and series.dtype in (nw.Categorical, nw.Enum):
-            series = series.cast(nw.String)
-        return np.asarray(series.to_numpy())
+    def _cells(self, column: Column) -> Cells:
+        return frame_cells(self._frame.get_column(column).to_native(), self.kind, column)
 
     def public(self, column: Column) -> Any:
         import narwhals as nw
@@ -153,7 +134,7 @@ class _Frame(Table):
         if self.kind == "pandas":
             native = native.reset_index(drop=True)
             native.attrs = {}
-        return _labels_that_occur(native, self.kind) if series.dtype == nw.Categorical else native
+        return _labels_that_occur(native, self.kind) if series.dtype in (nw.Categorical, nw.Enum) else native
 
     def build(self, columns: dict[Column, Any]) -> Any:
         import narwhals as nw
@@ -184,9 +165,9 @@ def read_table(data: Any, names: Sequence[Column]) -> Table:
     Raises
     ------
     TypeError
-        If `data` is no table of numbers or labels.
+        If `data` is no table of numbers, dates or labels, or a column name is no string or position.
     ValueError
-        If an array has the wrong shape for `names`.
+        If an array has the wrong shape for `names`, or two columns share a name.
 
     Examples
     --------
@@ -197,6 +178,7 @@ def read_table(data: Any, names: Sequence[Column]) -> Table:
         return _read_array(data, names)
     import narwhals as nw
 
+    check_names(data)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
@@ -214,10 +196,9 @@ def _read_array(data: NDArray[Any], names: Sequence[Column]) -> Table:
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError("data must be a plain array, got a masked one. Use data.astype(float).filled(np.nan).")
     data = np.asarray(data)
+    array_cells(np.empty(0, data.dtype), "data")
     if data.ndim not in (1, 2):
         raise ValueError(f"data must be an array of shape (n, columns), got {data.ndim} dimensions.")
-    if data.dtype.kind not in "biufOUT":
-        raise TypeError(f"data must hold real numbers or labels, got dtype {data.dtype}.")
     width = 1 if data.ndim == 1 else data.shape[1]
     if all(isinstance(name, int) for name in names):
         return Table(data, tuple(range(width)))

@@ -124,14 +124,13 @@ class Plan:
         """
         done: dict[Column, Any] = {column: table.public(column) for column in self.public}
         for number, (columns, own, part) in enumerate(self.parts):
+            cells = table.cells(part)
             if isinstance(part, Categories):
                 codes = np.empty(table.rows, dtype=np.int64)
-                cells = [table.labels(columns[0])]
                 release_part(own, part, cells, [codes], master, number, self.rounding, first)
                 done[columns[0]] = part.decode(codes)
             else:
                 out = np.empty((len(columns), table.rows))
-                cells = [table.numbers(c) for c in columns]
                 release_part(own, part, cells, list(out), master, number, self.rounding, first)
                 done.update(zip(columns, out, strict=True))
         return {name: done[name] for name in table.names}

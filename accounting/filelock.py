@@ -20,8 +20,8 @@ FAR = 2**31 - 16  # byte that stands for the whole file where only ranges can be
 
 
 @contextmanager
-def locked(descriptor: int, *, exclusive: bool) -> Iterator[None]:
-    """Hold a lock on an open file for the duration of a ``with`` block; waits until it is free.
+def locked(descriptor: int, *, exclusive: bool, wait: bool = True) -> Iterator[None]:
+    """Hold a lock on an open file for the duration of a ``with`` block.
 
     Parameters
     ----------
@@ -29,6 +29,13 @@ def locked(descriptor: int, *, exclusive: bool) -> Iterator[None]:
         An open file, obtained for this lock alone.
     exclusive : bool
         Whether to keep out readers as well as writers.
+    wait : bool
+        Whether to wait until the lock is free.
+
+    Raises
+    ------
+    BlockingIOError
+        If it is not free and `wait` is False.
 
     Examples
     --------
@@ -37,7 +44,7 @@ def locked(descriptor: int, *, exclusive: bool) -> Iterator[None]:
     ...     file.write(b"alone")
     5
     """
-    _take(descriptor, exclusive)
+    _take(descriptor, exclusive, wait)
     try:
         yield
     finally:
@@ -62,7 +69,7 @@ def flush_to_disk(descriptor: int) -> None:
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(descriptor: int, exclusive: bool) -> None:
+    def _take(descriptor: int, exclusive: bool, wait: bool) -> None:
         while True:
             os.lseek(descriptor, FAR, os.SEEK_SET)
             try:
@@ -71,6 +78,8 @@ if sys.platform == "win32":
             except OSError as error:
                 if error.errno not in (errno.EACCES, errno.EDEADLK):
                     raise
+                if not wait:
+                    raise BlockingIOError(error.errno, "locked") from None
                 time.sleep(0.01)
 
     def _release(descriptor: int) -> None:
@@ -80,8 +89,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _take(descriptor: int, exclusive: bool) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+    def _take(descriptor: int, exclusive: bool, wait: bool) -> None:
+        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
 
     def _release(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -104,11 +104,11 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> tuple[int, bool]:
     'records_needed'
     """
     few, flat = risk.thinned(_SAMPLE), naive.thinned(_SAMPLE)
-    matrix = flat.designs[0].matrix
+    matrix = flat.design.matrix
     values, vectors = np.linalg.eigh(matrix @ matrix.T / flat.n)
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     inverse = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
-    noise, turn = np.linalg.eigh(inverse.T @ np.diag(risk.variances.sum(axis=0)) @ inverse)
+    noise, turn = np.linalg.eigh(inverse.T @ np.diag(risk.noise_variances) @ inverse)
     directions = (inverse @ turn).T  # of variance 1 in the release, noise[j] of it from the law
     error = np.std((directions @ matrix) ** 2, axis=1) / np.sqrt(risk.n)
     share = np.clip(1.0 - noise, np.minimum(error, 1.0), 1.0)
@@ -224,7 +224,7 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
     'report_plain'
     """
     risk = problem.risk
-    corrected = risk.terms != problem.naive.terms
+    corrected = risk.corrects
     if solution.at_bound.any() and not corrected:
         warnings.warn(
             f"the estimate lies on the boundary of the parameter set ({problem.bound_text}): the classes are "
@@ -235,7 +235,7 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
         )
     elif not solution.converged and not corrected:
         warnings.warn("the search did not converge; rescale or drop columns.", SmallSampleWarning, stacklevel=5)
-    gram = problem.naive.designs[0].matrix @ problem.naive.designs[0].matrix.T / risk.n
+    gram = risk.gram()
     lost = problem.flat | (unidentified(gram + np.diag(problem.flat)) if risk.n > risk.size else True)
     lost = lost[problem.lead :]
     if lost.any():
@@ -246,7 +246,7 @@ def report_plain(solution: Solution, problem: Problem, names: list[str]) -> dict
             RankDeficiencyWarning,
             stacklevel=5,
         )
-    elif risk.labels is None and np.abs(risk.designs[0].index(solution.theta)).max(initial=0.0) < 1e-9:
+    elif not risk.labelled and np.abs(risk.index_range(solution.theta)).max() < 1e-9:
         warnings.warn(
             "the residuals are all zero: the fit is exact, and standard errors of 0 describe no uncertainty.",
             RankDeficiencyWarning,

@@ -29,7 +29,7 @@ def least_squares(risk: Risk, floor: float) -> tuple[Floats, bool]:
     >>> from privfit.estimators.losses import SquaredLoss
     >>> from privfit.estimators.risk import Design
     >>> data = Design(-np.array([[1.0, 1.0]]), np.array([1.0, 3.0]))
-    >>> risk = Risk(SquaredLoss(), [Term(1.0, 0, ())], [data], np.zeros((0, 1)), np.zeros(0))
+    >>> risk = Risk.of(SquaredLoss(), [Term(1.0, 0, ())], [data], np.zeros((0, 1)), np.zeros(0))
     >>> least_squares(risk, 0.0)
     (array([2.]), True)
     """

@@ -1,7 +1,8 @@
-"""From released arrays to a corrected risk in standard coordinates, with its box of parameters."""
+"""From released records to a corrected risk in standard coordinates, with its box of parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,17 +10,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_array
-from privfit.estimators.corrections import correction_terms, draw_second_noise
+from privfit.estimators.corrections import Term, correction_terms, draw_second_noise
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.losses import SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
-from privfit.estimators.risk import Design, Risk
+from privfit.estimators.risk import Risk
 from privfit.estimators.standardise import Coordinates
+from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Read, Stratum
+from privfit.estimators.symbols import Identity
 
-__all__ = ["Problem", "build_problem"]
+__all__ = ["Problem", "Sample", "build_problem"]
 
 Floats = NDArray[np.float64]
+Tables = Sequence[tuple[Floats, Floats]]
 _INTERCEPT_BOUND = 20.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Records that share their noise, released once or several times.
+
+    Attributes
+    ----------
+    models : tuple of NoiseModel
+        Noise of each release of these records.
+    n : int
+        Number of records.
+    read : callable
+        Returns an iterator over consecutive pieces of the records: for each release the columns, shape (m, d), and
+        the response, shape (m,): numbers, or unbiased labels.
+    held : bool
+        The records are in memory, in one piece.
+
+    Examples
+    --------
+    >>> from privfit.estimators.noise import resolve_noise
+    >>> Sample.of(np.ones((3, 1)), np.ones(3), resolve_noise(None, ["a"])).n
+    3
+    """
+
+    models: tuple[NoiseModel, ...]
+    n: int
+    read: Callable[[], Iterator[Tables]]
+    held: bool
+
+    @classmethod
+    def of(cls, x: Floats, response: Floats, model: NoiseModel) -> Sample:
+        """Return a sample in memory, released once."""
+        return cls.repeated([(x, response)], [model])
+
+    @classmethod
+    def repeated(cls, tables: Tables, models: Sequence[NoiseModel]) -> Sample:
+        """Return a sample in memory, released several times."""
+        return cls(tuple(models), len(tables[0][0]), lambda: iter([tables]), True)
 
 
 @dataclass(frozen=True)
@@ -53,8 +97,7 @@ class Problem:
         """Whether the varying released columns are collinear, or more than the records."""
         if self.naive.n <= self.naive.size:
             return True
-        matrix = self.naive.designs[0].matrix
-        gram = matrix @ matrix.T / self.naive.n + np.diag(self.flat)
+        gram = self.naive.gram() + np.diag(self.flat)
         values = np.linalg.eigvalsh(gram)
         return bool(values[0] <= 1e-11 * values[-1])
 
@@ -76,9 +119,7 @@ class Problem:
 
 
 def build_problem(
-    x: Floats,
-    response: Floats,
-    model: NoiseModel,
+    samples: Sequence[Sample],
     *,
     correction: str,
     draws: int,
@@ -92,10 +133,8 @@ def build_problem(
 
     Parameters
     ----------
-    x : ndarray, shape (n, d)
-    response : ndarray, shape (n,)
-        Numbers, or unbiased labels.
-    model : NoiseModel
+    samples : sequence of Sample
+        Disjoint records.
     correction : str
     draws : int
         Number of second randomisations, where the correction uses any.
@@ -114,31 +153,77 @@ def build_problem(
     >>> build_problem.__name__
     'build_problem'
     """
-    coordinates = Coordinates.of(x, None if label else response, intercept)
-    lead, sign = int(intercept), 1.0 if label else -1.0
-    matrix = coordinates.design(x, sign)
-    offset = None if label else coordinates.response(response)
-    terms = correction_terms(correction, model.parts, draws)
-    designs = [Design(matrix, offset)]
+    n = sum(sample.n for sample in samples)
+    releases = sum(sample.n * len(sample.models) for sample in samples)
+
+    def blocks() -> Iterator[tuple[Floats, Floats | None]]:
+        for sample in samples:
+            for tables in sample.read():
+                yield from ((x, None if label else response) for x, response in tables)
+
+    coordinates = Coordinates.of_blocks(blocks, releases, intercept)
     rng = np.random.default_rng(random_state)
-    for _ in range(max(term.design for term in terms)):
-        noise = draw_second_noise(model.parts, x.shape[0], rng)
-        moved = matrix.copy()
-        moved[lead:] += sign * noise[:-1] / coordinates.scale[:, None]
-        shifted = None if offset is None else offset + noise[-1] / coordinates.response_scale
-        designs.append(Design(moved, shifted))
-    variances = np.zeros((len(model.parts), matrix.shape[0]))
-    for p, part in enumerate(model.parts):
-        variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
-    constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in model.parts])
-    labels = response if label else None
+    strata = [_stratum(sample, coordinates, correction, draws, label, rng) for sample in samples if sample.n]
+    lead = int(intercept)
     # A column that does not vary has an all-zero row: a unit penalty keeps its coefficient at zero.
     penalty = np.concatenate([np.zeros(lead), coordinates.flat.astype(float)])
-    risk = Risk(SquaredLoss(), terms, designs, variances, constants, labels, penalty)
-    plain = correction_terms("naive", model.parts)
-    naive = risk.with_(terms=plain, designs=designs[:1])
+    risk = Risk(SquaredLoss(), strata, penalty.size, penalty)
+    assert risk.n == n
     limits, text = _limits(bound, coordinates, lead, default_bound)
-    return Problem(risk, naive, coordinates, limits, text)
+    return Problem(risk, risk.naive(), coordinates, limits, text)
+
+
+def _stratum(
+    sample: Sample, coordinates: Coordinates, correction: str, draws: int, label: bool, rng: np.random.Generator
+) -> Stratum:
+    """Records of one sample in standard coordinates, with their noise."""
+    terms = _terms(sample.models, correction, draws)
+    seconds = max(term.design for term in terms) - len(sample.models) + 1
+    sign, lead = 1.0 if label else -1.0, int(coordinates.intercept)
+    parts = [part for model in sample.models for part in model.parts]
+
+    def chunk(tables: Tables) -> Chunk:
+        designs = []
+        for x, response in tables:
+            matrix = coordinates.design(x, sign)
+            designs.append(Design(matrix, None if label else coordinates.response(response)))
+        for second in range(seconds):
+            place = second // draws
+            first = designs[place]
+            noise = draw_second_noise(sample.models[place].parts, first.matrix.shape[1], rng)
+            moved = first.matrix.copy()
+            moved[lead:] += sign * noise[:-1] / coordinates.scale[:, None]
+            offset = None if first.offset is None else first.offset + noise[-1] / coordinates.response_scale
+            designs.append(Design(moved, offset))
+        labels = np.mean([response for _, response in tables], axis=0) if label else None
+        return Chunk(tuple(designs), labels)
+
+    variances = np.zeros((len(parts), coordinates.scale.size + lead))
+    for p, part in enumerate(parts):
+        variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
+    constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in parts])
+    noise = IndexNoise(tuple(terms), variances, constants)
+    if sample.held:
+        return Stratum(noise, Held(chunk(next(sample.read()))))
+    if seconds > 0:
+        raise CapabilityError(
+            f"correction={correction!r} draws a second noise, which a fit in pieces would draw anew in every pass. "
+            "Use correction='exact', which draws none, or load the release."
+        )
+    return Stratum(noise, Read(sample.n, lambda: map(chunk, sample.read())))
+
+
+def _terms(models: Sequence[NoiseModel], correction: str, draws: int) -> list[Term]:
+    """Terms of several releases of the same records: the mean of their corrected losses."""
+    counts = [len(model.parts) for model in models]
+    out: list[Term] = []
+    for place, model in enumerate(models):
+        before, after = sum(counts[:place]), sum(counts[place + 1 :])
+        for term in correction_terms(correction, model.parts, draws):
+            factors = (*[Identity()] * before, *term.factors, *[Identity()] * after)
+            design = place if term.design == 0 else len(models) + place * draws + term.design - 1
+            out.append(Term(term.weight / len(models), design, factors))
+    return out
 
 
 def _limits(bound: Any, coordinates: Coordinates, lead: int, default: float) -> tuple[Floats, str]:

@@ -110,10 +110,10 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         loss = problem.risk.loss
         assert isinstance(loss, SmoothedCheckLoss)
         width = loss.bandwidth * problem.coordinates.response_scale
-        observed = problem.risk.designs[0].offset
+        low, high = problem.risk.index_range(np.zeros(problem.risk.size))
         span = self._range
         if span is None:
-            span = 0.0 if observed is None else float(np.ptp(observed)) * problem.coordinates.response_scale
+            span = (high - low) * problem.coordinates.response_scale
         # Without noise and with "auto" the search ends in the exact vertex, whatever the bandwidth.
         smoothed = self.noise_.noisy or self.bandwidth != "auto"
         wide = smoothed and width > 0.5 * span > 0.0

@@ -36,11 +36,11 @@ def pilot_bandwidth(problem: Problem) -> float:
     'pilot_bandwidth'
     """
     risk, naive = problem.risk, problem.naive
-    free = {"penalty": np.zeros(risk.size)}
+    free = np.zeros(risk.size)
     theta = np.clip(least_squares(risk, 1e-2)[0], -problem.bound, problem.bound)
-    spread = np.sqrt(max(2.0 * naive.with_(**free).value(theta), 1e-12))
-    sigma = np.sqrt(max(2.0 * risk.with_(**free).value(theta), (0.1 * spread) ** 2))
-    if risk.terms == naive.terms:
+    spread = np.sqrt(max(2.0 * naive.with_(penalty=free).value(theta), 1e-12))
+    sigma = np.sqrt(max(2.0 * risk.with_(penalty=free).value(theta), (0.1 * spread) ** 2))
+    if not risk.corrects:
         return float(sigma * risk.n**-0.4)
     share = float(np.linalg.eigvalsh(risk.hessian(theta))[0] / np.linalg.eigvalsh(naive.hessian(theta))[-1])
     widths = [auto_bandwidth(g, sigma, spread, min(max(share, 0.05), 1.0), risk.n) for g in risk.symbols(theta)]
@@ -96,7 +96,7 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, eye_array, hstack
 
-    design = risk.designs[0]
+    design = risk.design
     residual = design.index(theta)
     offset = np.zeros(risk.n) if design.offset is None else design.offset
     order = np.argsort(np.abs(residual), kind="stable")

@@ -23,7 +23,7 @@ from privfit.estimators.errors import CapabilityError
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
-from privfit.estimators.problem import Problem, build_problem
+from privfit.estimators.problem import Problem, Sample, build_problem
 from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
@@ -140,9 +140,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
         self.noise_ = model
         problem = build_problem(
-            X,
-            response,
-            model,
+            [Sample.of(X, response, model)],
             correction=self.correction,
             draws=int(self.draws),
             label=self._is_label,
@@ -190,7 +188,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         risk, bound = problem.risk, problem.bound
         few, few_naive = risk.thinned(_WARM), problem.naive.thinned(_WARM)
         start = minimise(few_naive, np.zeros(risk.size), bound, tolerance=1e-6).theta
-        if risk.terms == problem.naive.terms:
+        if not risk.corrects:
             quick = polish(risk, start, bound) if few.n < risk.n else None
             return quick or minimise(risk, start, bound), start
         stepped = one_step(few, start)

@@ -8,7 +8,8 @@ For records with design row x_i, index ``u_i = x_i'theta + o_i`` and noise parts
     Hessian_i = f~'' x x' + sum_p f~'_{q_p} (x g_p' + g_p x') + sum_pr f~_{q_p q_r} g_p g_r'
                 + sum_p f~_{q_p} V_p
 
-Designs are stored feature-major, shape (p, n), and passed over in blocks that fit in cache.
+Designs are stored feature-major, shape (p, n), and passed over in blocks that fit in cache, stratum by stratum
+(`strata`): each stratum has noise of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from privfit.estimators.corrections import Term
 from privfit.estimators.losses.base import IndexLoss, Kernel, Request
+from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Stratum, thin
 from privfit.estimators.symbols import Symbol
 
 __all__ = ["Design", "Risk"]
@@ -29,39 +31,46 @@ Floats = NDArray[np.float64]
 _BLOCK = 8192
 
 
-@dataclass(frozen=True)
-class Design:
-    """Design matrix, feature-major, with an optional offset of the index.
-
-    Examples
-    --------
-    >>> Design(np.ones((1, 3)), None).rows(slice(0, 2)).matrix.shape
-    (1, 2)
-    """
-
-    matrix: Floats
-    offset: Floats | None
-
-    def rows(self, chosen: slice) -> Design:
-        """Return the chosen records."""
-        return Design(self.matrix[:, chosen], None if self.offset is None else self.offset[chosen])
-
-    def index(self, theta: Floats) -> Floats:
-        """Index of every record."""
-        u = theta @ self.matrix
-        if self.offset is not None:
-            u += self.offset
-        return np.asarray(u, float)
-
-
 @dataclass
 class _Plan:
     """What one evaluation needs at a given theta: per term a compiled kernel, and the moving parts."""
 
+    noise: IndexNoise
     kernels: list[Kernel]
     constants: list[float]
     moving: list[int]
     g: Floats
+
+
+class _Sums:
+    """Sums over the records of a stratum that value, gradient and Hessian are made of."""
+
+    def __init__(self, size: int, count: int) -> None:
+        self.value, self.first = 0.0, np.zeros(size)
+        self.second, self.cross = np.zeros((size, size)), np.zeros((size, count))
+        self.by_q, self.by_qq = np.zeros(count), np.zeros((count, count))
+
+    def add_slope(self, matrix: Floats, slope: Floats, answers: Iterator[Floats]) -> None:
+        self.first += matrix @ slope
+        self.by_q += [float(next(answers).sum()) for _ in range(self.by_q.size)]
+
+    def add_bend(self, matrix: Floats, answers: Iterator[Floats]) -> None:
+        count = self.by_q.size
+        self.second += (matrix * next(answers)) @ matrix.T
+        for p in range(count):
+            self.cross[:, p] += matrix @ next(answers)
+        for p in range(count):
+            for r in range(p + 1):
+                self.by_qq[p, r] += float(next(answers).sum())
+
+    def gradient(self, plan: _Plan) -> Floats:
+        return np.asarray(self.first + self.by_q @ plan.g, float)
+
+    def hessian(self, plan: _Plan) -> Floats:
+        by_qq = np.tril(self.by_qq) + np.tril(self.by_qq, -1).T
+        mixed = self.cross @ plan.g
+        out = self.second + mixed + mixed.T + plan.g.T @ by_qq @ plan.g
+        return np.asarray(out + np.diag(self.by_q @ plan.noise.variances[plan.moving]), float)
 
 
 class Risk:
@@ -70,28 +79,29 @@ class Risk:
     Parameters
     ----------
     loss : IndexLoss
-    terms : sequence of Term
-    designs : sequence of Design
-        Release, and second randomisation if a term uses it.
-    variances : ndarray, shape (parts, p)
-        Noise variance of each design coordinate, per part.
-    constants : ndarray, shape (parts,)
-        Noise variance of the offset, per part.
-    labels : ndarray, shape (n,), optional
-        Linear part ``-y u`` (unbiased labels of a logistic loss).
+    strata : sequence of Stratum
+        Disjoint records, each group with its noise.
+    size : int
+        Number p of coefficients.
     penalty : ndarray, shape (p,), optional
 
     Examples
     --------
     >>> from privfit.estimators.losses import SquaredLoss
     >>> design = Design(-np.array([[1.0, 2.0]]), np.array([1.0, 2.0]))
-    >>> risk = Risk(SquaredLoss(), [Term(1.0, 0, ())], [design], np.zeros((0, 1)), np.zeros(0))
+    >>> risk = Risk.of(SquaredLoss(), [Term(1.0, 0, ())], [design], np.zeros((0, 1)), np.zeros(0))
     >>> risk.value(np.array([1.0]))
     0.0
     """
 
-    def __init__(
-        self,
+    def __init__(self, loss: IndexLoss, strata: Sequence[Stratum], size: int, penalty: Floats | None = None) -> None:
+        self.loss, self.strata, self.size = loss, list(strata), size
+        self.penalty = np.zeros(size) if penalty is None else penalty
+        self.n = sum(stratum.records.n for stratum in self.strata)
+
+    @classmethod
+    def of(
+        cls,
         loss: IndexLoss,
         terms: Sequence[Term],
         designs: Sequence[Design],
@@ -99,35 +109,83 @@ class Risk:
         constants: Floats,
         labels: Floats | None = None,
         penalty: Floats | None = None,
-    ) -> None:
-        self.loss, self.terms, self.designs = loss, list(terms), list(designs)
-        self.variances, self.constants, self.labels = variances, constants, labels
-        self.size, self.n = designs[0].matrix.shape
-        self.penalty = np.zeros(self.size) if penalty is None else penalty
+    ) -> Risk:
+        """Risk of one stratum in memory.
 
-    def with_(self, **changes: object) -> Risk:
-        """Return a copy with some arguments replaced."""
-        values: dict = {
-            "loss": self.loss,
-            "terms": self.terms,
-            "designs": self.designs,
-            "variances": self.variances,
-            "constants": self.constants,
-            "labels": self.labels,
-            "penalty": self.penalty,
-        }
-        return Risk(**(values | changes))
+        Parameters
+        ----------
+        loss : IndexLoss
+        terms, variances, constants
+            See `strata.IndexNoise`.
+        designs : sequence of Design
+            Release, and second randomisation if a term uses it.
+        labels : ndarray, shape (n,), optional
+            Linear part ``-y u`` (unbiased labels of a logistic loss).
+        penalty : ndarray, shape (p,), optional
+        """
+        noise = IndexNoise(tuple(terms), variances, constants)
+        stratum = Stratum(noise, Held(Chunk(tuple(designs), labels)))
+        return cls(loss, [stratum], designs[0].matrix.shape[0], penalty)
+
+    def with_(self, loss: IndexLoss | None = None, penalty: Floats | None = None) -> Risk:
+        """Return the risk with another loss or penalty."""
+        return Risk(loss or self.loss, self.strata, self.size, self.penalty if penalty is None else penalty)
+
+    def naive(self) -> Risk:
+        """Return the risk that ignores the noise."""
+        return Risk(self.loss, [stratum.naive() for stratum in self.strata], self.size, self.penalty)
 
     def thinned(self, n: int) -> Risk:
-        """Risk of about n records, taken at equal distances (tables are often sorted)."""
-        chosen = slice(0, None, max(1, self.n // n))
-        if chosen.step == 1:
+        """Risk of about n records, taken at equal distances (tables are often sorted), in memory."""
+        step = max(1, self.n // n)
+        if step == 1 and self.held:
             return self
-        designs = [
-            Design(np.ascontiguousarray(d.matrix[:, chosen]), None if d.offset is None else d.offset[chosen])
-            for d in self.designs
-        ]
-        return self.with_(designs=designs, labels=None if self.labels is None else self.labels[chosen])
+        return Risk(self.loss, thin(self.strata, step), self.size, self.penalty)
+
+    @property
+    def held(self) -> bool:
+        """Whether all records are in memory."""
+        return all(isinstance(stratum.records, Held) for stratum in self.strata)
+
+    @property
+    def corrects(self) -> bool:
+        """Whether a record's loss is corrected for noise."""
+        return any(stratum.noise.corrects for stratum in self.strata)
+
+    @property
+    def noise_variances(self) -> Floats:
+        """Noise variance of each design coordinate, all parts, mean over the records: shape (p,)."""
+        total = np.zeros(self.size)
+        for stratum in self.strata:
+            total += stratum.records.n / self.n * stratum.noise.variances.sum(axis=0)
+        return total
+
+    @property
+    def design(self) -> Design:
+        """The released design of all records, in memory."""
+        found = [chunk.designs[0] for chunk in self._chunks()]
+        if len(found) == 1:
+            return found[0]
+        offset = None if found[0].offset is None else np.concatenate([np.asarray(d.offset) for d in found])
+        return Design(np.concatenate([d.matrix for d in found], axis=1), offset)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the loss has a linear part in labels."""
+        return next(self._chunks()).labels is not None
+
+    def gram(self) -> Floats:
+        """Mean outer product of the released design, shape (p, p); nothing is corrected."""
+        total = np.zeros((self.size, self.size))
+        for chunk in self._chunks():
+            matrix = chunk.designs[0].matrix
+            total += matrix @ matrix.T
+        return total / self.n
+
+    def index_range(self, theta: Floats) -> tuple[float, float]:
+        """Smallest and largest index of the released records."""
+        ends = [(u.min(), u.max()) for u in (chunk.designs[0].index(theta) for chunk in self._chunks()) if u.size]
+        return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
 
     def value(self, theta: Floats) -> float:
         """Risk at theta."""
@@ -143,55 +201,26 @@ class Risk:
 
     def derivatives(self, theta: Floats, order: int = 2, value: bool = True) -> tuple[float, Floats, Floats]:
         """Value, gradient and Hessian in one pass (up to `order`; `value=False` skips the loss itself)."""
-        plan = self._plan(theta, order, value)
-        count = len(plan.moving)
-        total, first = 0.0, np.zeros(self.size)
-        second, cross = np.zeros((self.size, self.size)), np.zeros((self.size, count))
-        by_q, by_qq = np.zeros(count), np.zeros((count, count))
-        for place, block, labels in self._blocks(plan):
-            u, matrix, constant = block.index(theta), block.matrix, plan.constants[place]
-            answers = iter(plan.kernels[place](u))
-            if value:
-                total += float(next(answers).sum())
-                if labels is not None:
-                    total -= constant * float(labels @ u)
-            if order >= 1:
-                slope = next(answers)
-                if labels is not None:
-                    slope = slope - constant * labels
-                first += matrix @ slope
-                by_q += [float(next(answers).sum()) for _ in range(count)]
-            if order >= 2:
-                second += (matrix * next(answers)) @ matrix.T
-                for p in range(count):
-                    cross[:, p] += matrix @ next(answers)
-                for p in range(count):
-                    for r in range(p + 1):
-                        by_qq[p, r] += float(next(answers).sum())
-        gradient = (first + by_q @ plan.g) / self.n + self.penalty * theta
-        by_qq = np.tril(by_qq) + np.tril(by_qq, -1).T
-        mixed = cross @ plan.g
-        hessian = second + mixed + mixed.T + plan.g.T @ by_qq @ plan.g
-        hessian += np.diag(by_q @ self.variances[plan.moving])
+        total, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
+        for stratum in self.strata:
+            plan = self._plan(stratum.noise, theta, order, value)
+            sums = _Sums(self.size, len(plan.moving))
+            for chunk in stratum.records.chunks():
+                _add(sums, plan, chunk, theta, order, value)
+            total += sums.value
+            gradient += sums.gradient(plan)
+            hessian += sums.hessian(plan)
+        gradient = gradient / self.n + self.penalty * theta
         hessian = hessian / self.n + np.diag(self.penalty)
         return total / self.n + 0.5 * float(self.penalty @ theta**2), gradient, (hessian + hessian.T) / 2
 
     def score_blocks(self, theta: Floats) -> Iterator[Floats]:
         """Yield corrected scores (terms summed within a record, no penalty) in blocks of shape (p, m)."""
-        plan = self._plan(theta, 1, False)
-        for chosen in self._slices():
-            labels = None if self.labels is None else self.labels[chosen]
-            block = np.zeros((self.size, chosen.stop - chosen.start))
-            for term, kernel, constant in zip(self.terms, plan.kernels, plan.constants, strict=True):
-                design = self.designs[term.design].rows(chosen)
-                slope, *by_q = kernel(design.index(theta))
-                if labels is not None:
-                    slope = slope - constant * labels
-                block += design.matrix * slope
-                for g, derivative in zip(plan.g, by_q, strict=True):
-                    for j in np.flatnonzero(g):
-                        block[j] += g[j] * derivative
-            yield block
+        for stratum in self.strata:
+            plan = self._plan(stratum.noise, theta, 1, False)
+            for chunk in stratum.records.chunks():
+                for chosen in _slices(chunk.n):
+                    yield self._scores(plan, chunk.rows(chosen), theta)
 
     def scores(self, theta: Floats) -> Floats:
         """Corrected score of every record, shape (p, n)."""
@@ -207,16 +236,31 @@ class Risk:
         return np.asarray(outer / self.n - np.outer(mean, mean), float)
 
     def symbols(self, theta: Floats) -> list[Symbol]:
-        """Operator of each term at theta."""
-        q = 0.5 * (self.variances @ theta**2 + self.constants)
-        return [term.symbol(q, [0] * q.size) for term in self.terms]
+        """Operator of each term at theta, of all strata."""
+        return [symbol for stratum in self.strata for symbol in stratum.noise.symbols(theta)]
 
-    def _plan(self, theta: Floats, order: int, value: bool) -> _Plan:
-        q = 0.5 * (self.variances @ theta**2 + self.constants)
-        moving = [p for p in range(q.size) if self.variances[p].any()]
+    def _chunks(self) -> Iterator[Chunk]:
+        for stratum in self.strata:
+            yield from stratum.records.chunks()
+
+    def _scores(self, plan: _Plan, block: Chunk, theta: Floats) -> Floats:
+        out = np.zeros((self.size, block.n))
+        for term, kernel, constant in zip(plan.noise.terms, plan.kernels, plan.constants, strict=True):
+            design = block.designs[term.design]
+            slope, *by_q = kernel(design.index(theta))
+            if block.labels is not None:
+                slope = slope - constant * block.labels
+            out += design.matrix * slope
+            for g, derivative in zip(plan.g, by_q, strict=True):
+                for j in np.flatnonzero(g):
+                    out[j] += g[j] * derivative
+        return out
+
+    def _plan(self, noise: IndexNoise, theta: Floats, order: int, value: bool) -> _Plan:
+        q, moving = noise.half_variance(theta), noise.moving
         kernels, constants = [], []
         zero = [0] * q.size
-        for term in self.terms:
+        for term in noise.terms:
             requests: list[Request] = []
             identity = term.symbol(q, zero)
 
@@ -237,14 +281,28 @@ class Risk:
                 requests += [raised(p, r) for i, p in enumerate(moving) for r in moving[: i + 1]]
             kernels.append(self.loss.compile(requests))
             constants.append(identity.series(0)[0])
-        return _Plan(kernels, constants, moving, self.variances[moving] * theta)
+        return _Plan(noise, kernels, constants, moving, noise.variances[moving] * theta)
 
-    def _slices(self) -> Iterator[slice]:
-        for start in range(0, self.n, _BLOCK):
-            yield slice(start, min(start + _BLOCK, self.n))
 
-    def _blocks(self, plan: _Plan) -> Iterator[tuple[int, Design, Floats | None]]:
-        for place, term in enumerate(self.terms):
-            for chosen in self._slices():
-                block = self.designs[term.design].rows(chosen)
-                yield place, block, None if self.labels is None else self.labels[chosen]
+def _slices(n: int) -> Iterator[slice]:
+    for start in range(0, n, _BLOCK):
+        yield slice(start, min(start + _BLOCK, n))
+
+
+def _add(sums: _Sums, plan: _Plan, chunk: Chunk, theta: Floats, order: int, value: bool) -> None:
+    """Add the records of a chunk to the sums, term by term and block by block."""
+    for place, term in enumerate(plan.noise.terms):
+        for chosen in _slices(chunk.n):
+            block = chunk.designs[term.design].rows(chosen)
+            labels = None if chunk.labels is None else chunk.labels[chosen]
+            u, matrix, constant = block.index(theta), block.matrix, plan.constants[place]
+            answers = iter(plan.kernels[place](u))
+            if value:
+                sums.value += float(next(answers).sum())
+                if labels is not None:
+                    sums.value -= constant * float(labels @ u)
+            if order >= 1:
+                slope = next(answers)
+                sums.add_slope(matrix, slope if labels is None else slope - constant * labels, answers)
+            if order >= 2:
+                sums.add_bend(matrix, answers)

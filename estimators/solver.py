@@ -87,7 +87,7 @@ def minimise(
     >>> from privfit.estimators.losses import SquaredLoss
     >>> from privfit.estimators.risk import Design
     >>> data = Design(-np.array([[1.0, 1.0]]), np.array([1.0, 3.0]))
-    >>> risk = Risk(SquaredLoss(), [Term(1.0, 0, ())], [data], np.zeros((0, 1)), np.zeros(0))
+    >>> risk = Risk.of(SquaredLoss(), [Term(1.0, 0, ())], [data], np.zeros((0, 1)), np.zeros(0))
     >>> minimise(risk, np.zeros(1), np.array([np.inf])).theta
     array([2.])
     """

@@ -43,7 +43,7 @@ def stabilising_penalty(risk: Risk, kappa: float) -> Floats:
     >>> stabilising_penalty.__name__
     'stabilising_penalty'
     """
-    noise = risk.variances.sum(axis=0) if risk.variances.size else np.zeros(risk.size)
+    noise = risk.noise_variances
     return np.asarray(kappa * noise * np.sqrt(max(np.count_nonzero(noise), 1) / risk.n), float)
 
 

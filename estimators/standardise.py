@@ -7,6 +7,7 @@ alike.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["Coordinates"]
 
 Floats = NDArray[np.float64]
 _ROWS = 4096
+Blocks = Callable[[], Iterator[tuple[Floats, Floats | None]]]
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,43 @@ class Coordinates:
     @classmethod
     def of(cls, x: Floats, response: Floats | None, intercept: bool) -> Coordinates:
         """Read centres and scales off the released columns (no centring without an intercept)."""
-        peak = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0)))
-        unit = np.where(peak > 0, peak, 1.0)
-        mean = (np.ones(x.shape[0]) / x.shape[0]) @ x
-        centre = mean if intercept else np.zeros(x.shape[1])
-        squares = np.zeros(x.shape[1])
-        for start in range(0, x.shape[0], _ROWS):
-            block = (x[start : start + _ROWS] - centre) / unit
-            squares += np.einsum("ij,ij->j", block, block)
-        spread = np.sqrt(squares / x.shape[0])
+        return cls.of_blocks(lambda: iter([(x, response)]), len(x), intercept)
+
+    @classmethod
+    def of_blocks(cls, read: Blocks, n: int, intercept: bool) -> Coordinates:
+        """Read centres and scales off `n` records that come in blocks, in two passes.
+
+        Parameters
+        ----------
+        read : callable
+            Returns an iterator of (columns, response or None), anew for each pass.
+        n : int
+        intercept : bool
+        """
+        peak, mean = np.zeros(1), np.zeros(1)
+        size, level, labelled = 0.0, 0.0, True
+        for x, response in read():
+            peak = np.maximum(peak, np.maximum(x.max(axis=0, initial=-np.inf), -x.min(axis=0, initial=np.inf)))
+            mean = mean + (np.ones(len(x)) / n) @ x
+            if response is not None:
+                labelled = False
+                level += float(response.mean()) * (len(x) / n) if len(x) else 0.0
+                size = max(size, float(np.abs(response).max(initial=0.0)))
+        unit, size = np.where(peak > 0, peak, 1.0), size or 1.0
+        centre, level = (mean, level) if intercept else (np.zeros(mean.size), 0.0)
+        squares, residual = np.zeros(mean.size), 0.0
+        for x, response in read():
+            for start in range(0, len(x), _ROWS):
+                block = (x[start : start + _ROWS] - centre) / unit
+                squares += np.einsum("ij,ij->j", block, block)
+            if response is not None:
+                residual += float(np.sum(((response - level) / size) ** 2))
+        spread = np.sqrt(squares / n)
         flat = spread <= 1e-12
         scale = np.where(flat, 1.0, spread) * unit
-        if response is None:
+        if labelled:
             return cls(centre, scale, 0.0, 1.0, intercept, flat)
-        level = float(response.mean()) if intercept else 0.0
-        size = float(np.abs(response).max(initial=0.0)) or 1.0
-        width = float(np.sqrt(np.mean(((response - level) / size) ** 2)))
+        width = float(np.sqrt(residual / n))
         return cls(centre, scale, level, width * size if width > 1e-14 else size, intercept, flat)
 
     def design(self, x: Floats, sign: float = 1.0) -> Floats:

@@ -38,10 +38,10 @@ def make_risk(law, correction, kind, penalty=0.0, n=400):
     if kind == "logistic":
         labels = (y > 0).astype(float) * 1.4 - 0.2  # an unbiased label need not lie in [0, 1]
         designs = [Design(x + s[:3], None) for s in shifts]
-        return Risk(LogisticLoss(), terms, designs, variances, 0 * constants, labels, np.full(3, penalty))
+        return Risk.of(LogisticLoss(), terms, designs, variances, 0 * constants, labels, np.full(3, penalty))
     loss = SquaredLoss() if kind == "squared" else SmoothedCheckLoss(0.3, 0.7)
     designs = [Design(-(x + s[:3]), y + s[3]) for s in shifts]
-    return Risk(loss, terms, designs, variances, constants, None, np.full(3, penalty))
+    return Risk.of(loss, terms, designs, variances, constants, None, np.full(3, penalty))
 
 
 CASES = [(name, "exact", kind) for name in LAWS for kind in ("logistic", "squared", "check")]
@@ -76,15 +76,16 @@ def test_blocks_do_not_change_the_answer():
     """More than one block, two designs."""
     risk = make_risk(LAWS["zil"], "dr", "logistic", n=20_000)
     theta = np.array([0.7, -0.4, 0.5])
-    u = [theta @ d.matrix for d in risk.designs]
-    parts = [np.logaddexp(0, v) - risk.labels * v for v in u]
+    (chunk,) = risk.strata[0].records.chunks()
+    u = [theta @ d.matrix for d in chunk.designs]
+    parts = [np.logaddexp(0, v) - chunk.labels * v for v in u]
     assert_allclose(risk.value(theta), np.mean(parts[0] / 0.2 - 4.0 * parts[1]), rtol=1e-12)
     assert_allclose(risk.scores(theta).mean(axis=1), risk.gradient(theta), atol=1e-12)
 
 
 def test_gaussian_noise_is_exact_for_the_squared_loss_only():
     risk = make_risk(Gaussian(0.5), "exact", "squared")
-    gram = risk.designs[0].matrix @ risk.designs[0].matrix.T / risk.n
+    gram = risk.gram()
     assert_allclose(risk.hessian(np.zeros(3)), gram - 0.25 * np.eye(3), rtol=1e-12)
     for kind in ("logistic", "check"):
         with pytest.raises(CapabilityError, match="SymmetricLaplace"):
@@ -107,8 +108,8 @@ def test_corrections_agree_with_the_raw_risk_on_average(law, correction):
     designs = [Design(x + noise, None)]
     if any(term.design for term in terms):
         designs.append(Design(x + noise + draw_second_noise(model.parts, size, 1)[:3], None))
-    risk = Risk(LogisticLoss(), terms, designs, scale[None] ** 2, np.zeros(1), labels)
-    raw = Risk(
+    risk = Risk.of(LogisticLoss(), terms, designs, scale[None] ** 2, np.zeros(1), labels)
+    raw = Risk.of(
         LogisticLoss(),
         correction_terms("naive", ()),
         [Design(x, None)],
@@ -119,5 +120,5 @@ def test_corrections_agree_with_the_raw_risk_on_average(law, correction):
     corrected, exact = risk.scores(theta), raw.scores(theta)
     error = np.std(corrected - exact, axis=1) / np.sqrt(size)
     assert np.all(np.abs(np.mean(corrected - exact, axis=1)) < 4 * error)
-    naive = raw.with_(designs=designs[:1]).scores(theta)
+    naive = risk.naive().scores(theta)
     assert np.any(np.abs(np.mean(naive - exact, axis=1)) > 10 * error)

@@ -20,10 +20,10 @@ def logistic_risk(n=300, noise=None, seed=0):
     x = rng.normal(size=(3, n))
     y = (rng.random(n) < 1 / (1 + np.exp(-x.sum(axis=0)))).astype(float)
     if noise is None:
-        return Risk(LogisticLoss(), PLAIN, [Design(x, None)], *NONE, y)
+        return Risk.of(LogisticLoss(), PLAIN, [Design(x, None)], *NONE, y)
     model = resolve_noise(SymmetricLaplace(noise), [0, 1, 2])
     x = x + noise * np.sqrt(rng.exponential(size=n)) * rng.normal(size=x.shape)
-    return Risk(
+    return Risk.of(
         LogisticLoss(),
         correction_terms("exact", model.parts),
         [Design(x, None)],
@@ -95,7 +95,7 @@ def test_solve_prefers_the_interior_minimum():
 
 def test_flat_direction_converges():
     x = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
-    risk = Risk(SquaredLoss(), PLAIN, [Design(-x, np.array([1.0, 2.0, 3.1]))], np.zeros((0, 2)), np.zeros(0))
+    risk = Risk.of(SquaredLoss(), PLAIN, [Design(-x, np.array([1.0, 2.0, 3.1]))], np.zeros((0, 2)), np.zeros(0))
     solution = minimise(risk, np.zeros(2), np.full(2, np.inf))
     assert solution.converged
     assert not solution.positive

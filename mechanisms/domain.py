@@ -84,7 +84,7 @@ class Box:
             _interval(c, pair, own) for c, pair, own in zip(columns, bounds.values(), encodings, strict=True)
         )
         centre = tuple(
-            check_number(f"fill[{c!r}]", own.number(f"fill[{c!r}]", fills.get(c, lo + (hi - lo) / 2)), lo, hi) + 0.0
+            check_number(f"fill[{c!r}]", own.fill(f"fill[{c!r}]", fills.get(c, lo + (hi - lo) / 2)), lo, hi) + 0.0
             for c, (lo, hi), own in zip(columns, intervals, encodings, strict=True)
         )
         object.__setattr__(self, "columns", columns)
@@ -227,7 +227,7 @@ def _interval(column: Column, pair: Any, encoding: Encoding) -> tuple[float, flo
 def _end(name: str, value: Any, encoding: Encoding) -> float:
     if isinstance(value, np.ndarray):
         raise TypeError(f"{name} must be a number or a date, got an array. {DECLARE}")
-    number = encoding.number(name, value)
+    number = encoding.bound(name, value)
     known = isinstance(number, (bool, np.bool_, int, float, np.integer, np.floating))
     return check_number(name, number, -1e150, 1e150, hint="" if known else DECLARE) + 0.0
 

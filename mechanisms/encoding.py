@@ -44,9 +44,13 @@ class Encoding(ABC):
     def reads(self) -> frozenset[str]:
         """Families of columns that it can read."""
 
-    @abstractmethod
-    def number(self, name: str, value: Any) -> Any:
-        """Return the number of a declared value (a bound, a fill value) called `name`, or raise."""
+    def bound(self, name: str, value: Any) -> Any:
+        """Return the number of a declared bound called `name`, or raise; numbers as they are."""
+        return value
+
+    def fill(self, name: str, value: Any) -> Any:
+        """Return the number of a declared fill value called `name`, or raise; numbers as they are."""
+        return self.bound(name, value)
 
     @abstractmethod
     def read(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -77,10 +81,6 @@ class Numbers(Encoding):
     def reads(self) -> frozenset[str]:
         """Families of columns that it can read."""
         return frozenset(("number", "boolean", "object", "missing"))
-
-    def number(self, name: str, value: Any) -> Any:
-        """Return `value`: the number itself."""
-        return value
 
     def read(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return real dtypes unchanged, objects number by number, missing as nan; total."""
@@ -118,8 +118,8 @@ class Dates(Encoding):
         """Families of columns that it can read."""
         return frozenset(("date", "number", "object", "missing"))
 
-    def number(self, name: str, value: Any) -> Any:
-        """Return the days of a date; other values as they are."""
+    def bound(self, name: str, value: Any) -> Any:
+        """Return the days of a date; numbers as they are."""
         return parameter_days(name, value) if is_date(value) else value
 
     def read(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -177,7 +177,7 @@ class Labels(Encoding):
         """Families of columns that it can read."""
         return label_families(self.labels)
 
-    def number(self, name: str, value: Any) -> Any:
+    def fill(self, name: str, value: Any) -> Any:
         """Return the number of a label; other values as they are."""
         for label, number in zip(self.labels, self.numbers, strict=True):
             if type(label) is type(value) and label == value:

@@ -102,8 +102,8 @@ class Numbers(Encoding):
 class Dates(Encoding):
     """Dates and times as days since 1970-01-01T00:00 UTC; a time without a zone is taken as it stands.
 
-    A column of numbers is read as days. Exact for whole days, else to the nearest float64 (below a microsecond
-    between the years 1700 and 2200). Dates outside the bounds are clipped like numbers.
+    A column of numbers is read as days. Exact for whole days, else to about a microsecond, the precision of
+    float64 (and of counts of nanoseconds) in these centuries. Dates outside the bounds are clipped like numbers.
 
     Examples
     --------

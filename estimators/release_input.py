@@ -94,12 +94,12 @@ def seeded_source(seed: int, table: Any, plan: Plan) -> np.random.Generator:
     cells = read_table(table, plan.columns)
     plan.order(cells.names)
     digest = hashlib.blake2b(digest_size=4 * SEED_WORDS)
-    for columns, _, part in plan.parts:
-        for column in columns:
+    for _, _, part in plan.parts:
+        for column in cells.cells(part):
             if isinstance(part, Categories):
-                digest.update(np.ascontiguousarray(part.encode(cells.labels(column))).data)
+                digest.update(np.ascontiguousarray(part.encode(column)).data)
             else:
-                values = cells.numbers(column).astype(np.float64)
+                values = column.astype(np.float64)
                 digest.update(np.where(np.isnan(values), np.nan, values + 0.0).data)
     return np.random.default_rng([seed, *np.frombuffer(digest.digest(), dtype="<u4").tolist()])
 

@@ -34,7 +34,7 @@ class Encoding(ABC):
     kind : str
         Its name in a dictionary.
     reads : frozenset of str
-        The families of columns (see `privfit.mechanisms.native`) that it can read.
+        The families of columns (see `privfit.mechanisms.cells`) that it can read.
     """
 
     kind: ClassVar[str]

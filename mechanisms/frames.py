@@ -16,7 +16,7 @@ from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.encoding import NUMBERS, Encoding, label_families, label_step
 from privfit.mechanisms.labels import Label
-from privfit.mechanisms.native import Cells, array_cells, check_names, frame_cells
+from privfit.mechanisms.cells import Cells, array_cells, check_names, frame_cells
 
 __all__ = ["Table", "read_table"]
 

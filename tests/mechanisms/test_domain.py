@@ -120,6 +120,52 @@ def test_boxes_that_are_refused(bounds, error):
         Box(bounds)
 
 
+def from_data():
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    frame = pd.DataFrame({"x": [0.0, 1.0]})
+    yield from (frame, frame["x"], frame["x"].agg(["min", "max"]), pl.DataFrame({"x": [0.0, 1.0]}))
+    yield pa.table({"x": [0.0, 1.0]})
+    yield from (frame.to_numpy(), np.array([0.0, 1.0]), None, "auto", "data", "minmax", min, lambda x: (0, 1), 1.0)
+    yield from ({0.0, 1.0}, frame["x"].to_list, slice(0, 1))
+
+
+@pytest.mark.parametrize("source", list(from_data()), ids=lambda source: type(source).__name__)
+def test_bounds_from_data_are_refused_with_the_reason(source):
+    reason = "two people's values, and bounds that reveal them void the guarantee. Write down the widest values"
+    with pytest.raises(TypeError, match=f"bounds must be a mapping .*, got {type(source).__name__}.*{reason}"):
+        Box(source)
+    with pytest.raises(TypeError, match=f"bounds of 'x' must be a pair .*, got {type(source).__name__}.*{reason}"):
+        Box({"x": source})
+    if isinstance(source, float):
+        return
+    for pair in ((source, 1.0), (0.0, source), [source, source]):
+        with pytest.raises(TypeError, match=f"bound of 'x' must be .*{reason}"):
+            Box({"x": pair})
+    with pytest.raises(TypeError, match=f"radius must be .*{reason}"):
+        Ball(source, 2)
+
+
+def test_bounds_that_are_arrays_of_no_dimension_are_refused():
+    for made in (lambda v: Box({"x": (0, v)}), lambda v: Ball(v, 2)):
+        with pytest.raises(TypeError, match=r"got an array.*must be declared"):
+            made(np.array(1.0))
+
+
+def test_bounds_in_the_wrong_order_say_so_and_nothing_else():
+    with pytest.raises(ValueError, match=r"lower < upper, got \(5, 1\): declare the widest values") as caught:
+        Box({"x": (5, 1)})
+    assert "two people" not in str(caught.value)
+    for pair in ((1, 1), (0, math.inf), (-math.inf, 0), (math.nan, 1)):
+        with pytest.raises(ValueError, match="of 'x' must"):
+            Box({"x": pair})
+    for pair in ((False, 1), (0, True), (np.False_, 1)):
+        with pytest.raises(TypeError, match=r"bound of 'x' must be .*, got bool"):
+            Box({"x": pair})
+
+
 def test_fills_that_are_refused():
     with pytest.raises(ValueError, match=r"fill\['x'\] must be a number in \[0, 1\]"):
         Box({"x": (0, 1)}, fill={"x": 2})

@@ -1,5 +1,7 @@
 """Dtypes: the released values depend on the numbers in a table, not on how they are stored."""
 
+import pickle
+from datetime import date, time, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -28,11 +30,180 @@ def test_numpy_dtypes(dtype):
     assert released(np.array(CELLS, dtype=dtype)) == [0, 1, 3]
 
 
+WIDTHS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+DECIMALS = [Decimal(0), Decimal(1), Decimal(3), None]
+
+
+def number_tables():
+    """The numbers 0, 1, 3 and a missing one, in every type that has one."""
+    cells = [*CELLS, None]
+    nan = [*CELLS, np.nan]
+    for width in [*WIDTHS, "float", "double"]:
+        yield f"pandas {width}[pyarrow]", pd.DataFrame({"a": pd.array(cells, dtype=f"{width}[pyarrow]")})
+        yield f"arrow {width}", pa.table({"a": pa.array(cells, type=pa.type_for_alias(width))})
+    for width in ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"]:
+        yield f"pandas {width}", pd.DataFrame({"a": pd.array(cells, dtype=width)})
+        yield f"polars {width}", pl.DataFrame({"a": pl.Series(cells, dtype=getattr(pl, width))})
+    yield "polars Int128", pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int128)})
+    for width in ["f2", "f4", "f8"]:
+        yield f"numpy {width}", np.array(nan, dtype=width)
+        yield f"pandas {width}", pd.DataFrame({"a": pd.Series(nan, dtype=width)})
+        yield f"pandas Sparse {width}", pd.DataFrame({"a": pd.arrays.SparseArray(np.array(nan, dtype=width))})
+    half = [None if c is None else np.float16(c) for c in cells]
+    yield "arrow half float", pa.table({"a": pa.array(half, pa.float16())})
+    for kind in (pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(38, 5), pa.decimal256(76, 9)):
+        yield f"arrow {kind}", pa.table({"a": pa.array(DECIMALS, kind)})
+    yield "pandas decimal", pd.DataFrame({"a": pd.array(DECIMALS, dtype=pd.ArrowDtype(pa.decimal128(9, 2)))})
+    yield "polars decimal", pl.DataFrame({"a": pl.Series(DECIMALS, dtype=pl.Decimal(12, 3))})
+    yield "objects decimal", np.array(DECIMALS, dtype=object)
+    yield "pandas objects decimal", pd.DataFrame({"a": pd.Series(DECIMALS, dtype=object)})
+    yield "polars objects", pl.DataFrame({"a": pl.Series(cells, dtype=pl.Object)})
+    yield "pandas categorical of numbers", pd.DataFrame({"a": pd.Categorical(cells)})
+    yield "arrow dictionary", pa.table({"a": pa.array(cells).dictionary_encode()})
+    yield "arrow chunked", pa.table({"a": pa.chunked_array([cells[:1], cells[1:1], cells[1:]])})
+
+
+@pytest.mark.parametrize("table", [pytest.param(t, id=n) for n, t in number_tables()])
+def test_numbers_of_every_type(table):
+    assert released(table) == [0, 1, 3, 5]
+    assert released(table[:0]) == []
+    assert released(table[:1]) == [0]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pandas_and_numpy_integers_without_missing_cells(width):
+    for table in (pd.DataFrame({"a": np.array(CELLS, width)}), pd.DataFrame({"a": pd.arrays.SparseArray(CELLS)})):
+        assert released(table) == CELLS
+    assert released(np.asfortranarray(np.array([CELLS, CELLS], width))[:1].T) == CELLS
+
+
+def test_integers_beyond_2_to_the_53_in_every_library():
+    cells = [0, 2**53 + 1, 2**63 + 12345, 2**64 - 1]
+    law, box = Gaussian(2.0**24), Box({"a": (0, 2.0**64)})
+    tables = [
+        np.array(cells, dtype=np.uint64),
+        np.array(cells, dtype=object),
+        pd.DataFrame({"a": np.array(cells, dtype=np.uint64)}),
+        pd.DataFrame({"a": pd.array(cells, dtype="UInt64")}),
+        pd.DataFrame({"a": pd.array(cells, dtype="uint64[pyarrow]")}),
+        pd.DataFrame({"a": pd.Series(cells, dtype=object)}),
+        pl.DataFrame({"a": pl.Series(cells, dtype=pl.UInt64)}),
+        pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int128)}),
+        pa.table({"a": pa.array(cells, pa.uint64())}),
+    ]
+    for table in tables:
+        frame = release(table, law, box).frame
+        values = frame if isinstance(frame, np.ndarray) else np.asarray(frame["a"])
+        np.testing.assert_allclose(values.astype(float), [float(c) for c in cells], atol=8 * 2.0**24)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: np.array([1 + 1j]), "real and the imaginary part as two columns"),
+        (lambda: np.array([1], dtype="m8[s]"), "Divide durations by a unit"),
+        (lambda: np.array([b"x"]), "Decode bytes"),
+        (lambda: np.array([(1,)], dtype=[("a", int)]), r"dtype structured\. Turn a structured array into a data frame"),
+        (lambda: np.ma.masked_array([1.0], [True]), r"masked one\. Use"),
+        (lambda: pd.DataFrame({"a": [1 + 1j]}), "real and the imaginary part"),
+        (lambda: pd.DataFrame({"a": pd.to_timedelta([1], unit="s")}), "Divide durations by a unit"),
+        (lambda: pd.DataFrame({"a": pd.period_range("2000", periods=1)}), r"column.dt.to_timestamp\(\)"),
+        (lambda: pd.DataFrame({"a": pd.interval_range(0, 1)}), "midpoints"),
+        (lambda: pd.DataFrame({"a": pd.array([1], dtype="duration[s][pyarrow]")}), "total hours"),
+        (lambda: pd.DataFrame({"a": pd.Categorical(pd.to_timedelta([1]))}), "Divide durations by a unit"),
+        (lambda: pl.DataFrame({"a": [timedelta(1)]}), "total hours"),
+        (lambda: pl.DataFrame({"a": [time(1)]}), "seconds since midnight"),
+        (lambda: pl.DataFrame({"a": [[77]]}), "Convert it to numbers"),
+        (lambda: pl.DataFrame({"a": [b"x"]}), "dtype bytes"),
+        (lambda: pa.table({"a": [{"x": 77}]}), "Convert it to numbers"),
+        (lambda: pa.table({"a": pa.array([1], pa.time32("s"))}), "seconds since midnight"),
+        (lambda: pa.table({"a": pa.array([1], pa.duration("s"))}), "total hours"),
+    ],
+)
+@pytest.mark.parametrize("domain", [BOX, Categories({"a": [0, 1]})], ids=["number", "label"])
+def test_types_that_nothing_can_be_read_from(make, words, domain):
+    law = LAW if domain is BOX else RandomizedResponse(1.0)
+    with pytest.raises(TypeError, match=words) as caught:
+        release(make(), law, domain)
+    with pytest.raises(TypeError) as empty:
+        release(make()[:0], law, domain)
+    # whatever the cells are
+    assert str(empty.value) == str(caught.value) and "77" not in str(caught.value)
+
+
+class Column:
+    """A name of a column that is no string."""
+
+
+@pytest.mark.parametrize(
+    "names, error, words",
+    [
+        (["a", "a"], ValueError, "column names must be distinct, got 1 that repeat"),
+        ([0, 0], ValueError, "must be distinct"),
+        (pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")]), TypeError, "got tuple. Give every column a name"),
+        ([date(2000, 1, 1), date(2001, 1, 1)], TypeError, "strings or integers, got date"),
+        (pd.to_datetime(["2000-01-01", "2001-01-01"]), TypeError, "got Timestamp"),
+        ([1.5, "a"], TypeError, "got float"),
+        ([True, False], TypeError, "got bool"),
+        ([None, "a"], TypeError, "got NoneType|got float"),
+        ([Column(), "a"], TypeError, "got Column"),
+    ],
+)
+def test_names_of_pandas_columns(names, error, words):
+    with pytest.raises(error, match=words) as caught:
+        release(pd.DataFrame([[77, 88]], columns=names), LAW, Box({"a": (0, 1), "b": (0, 1)}))
+    assert "77" not in str(caught.value) and "2000" not in str(caught.value)
+
+
+def test_repeated_names_of_arrow_columns():
+    table = pa.table([pa.array([77]), pa.array([88]), pa.array([99])], names=["a", "b", "a"])
+    with pytest.raises(ValueError, match="must be distinct, got 1 that repeat"):
+        release(table, LAW, BOX)
+
+
+def test_integer_names_of_pandas_columns():
+    box = Box({0: (0, 10), 1: (0, 10)})
+    out = release(pd.DataFrame([[1.0, 2.0]], columns=np.array([0, 1])), LAW, box).frame
+    assert out.columns.tolist() == [0, 1] and np.rint(out.to_numpy()).tolist() == [[1, 2]]
+
+
+def test_row_index_of_several_levels_is_dropped():
+    index = pd.MultiIndex.from_tuples([("SECRET", 1), ("SECRET", 2)], names=["who", "when"])
+    out = release(pd.DataFrame({"a": [1.0, 3.0], "p": [7, 8]}, index=index), LAW, BOX, public=["p"]).frame
+    assert out.index.equals(pd.RangeIndex(2)) and out.columns.tolist() == ["a", "p"]
+    assert b"SECRET" not in pickle.dumps(out)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_public_categoricals_lose_the_labels_of_rows_that_are_not_there(ordered):
+    kind = pd.CategoricalDtype(["x", "y", "SECRET"], ordered=ordered)
+    frame = pd.DataFrame({"a": [1.0, 3.0], "p": pd.Series(["x", "y"], dtype=kind)})
+    tables = [frame, pa.Table.from_pandas(frame), pl.DataFrame({"a": [1.0, 3.0], "p": ["x", "y"]})]
+    whole = pl.DataFrame({"a": [1.0, 3.0, 4.0], "p": ["x", "y", "SECRET"]}, schema_overrides={"p": pl.Categorical})
+    for table in [*tables, whole.head(2)]:
+        out = release(table, LAW, BOX, public=["p"]).frame
+        assert [str(p) for p in out["p"]] == ["x", "y"]
+        assert b"SECRET" not in pickle.dumps(out)
+
+
+def test_public_dates_of_an_array_stay_dates():
+    days = np.array(["2000-01-01", "NaT"], dtype="M8[ns]")
+    x = np.stack([np.array([5, 7]).view("M8[ns]"), days], axis=1)
+    # any law will do: only the public column is looked at
+    domain = Box({0: (date(1970, 1, 1), date(1970, 1, 11))})
+    out = release(x, LAW, domain, public=[1]).frame
+    assert out.dtype == object and out[0, 1] == days[0] and np.isnat(out[1, 1])
+
+
 def test_booleans_are_numbers():
     assert released(np.array([[False], [True]])) == [0, 1]
     assert released(pd.DataFrame({"a": [False, True]})) == [0, 1]
     assert released(pl.DataFrame({"a": [False, True, None]})) == [0, 1, 5]
     assert released(pd.DataFrame({"a": pd.array([False, True, None], dtype="boolean")})) == [0, 1, 5]
+    assert released(pd.DataFrame({"a": pd.array([False, True, None], dtype="bool[pyarrow]")})) == [0, 1, 5]
+    assert released(pd.DataFrame({"a": pd.Categorical([False, True, None])})) == [0, 1, 5]
+    assert released(pa.table({"a": [False, True, None]})) == [0, 1, 5]
+    assert released(np.array([False, True, None, np.True_], dtype=object)) == [0, 1, 5, 1]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,10 +39,11 @@ PlotFile = Annotated[
     typer.Option("--plot", metavar="FILE", help="Save a figure (.png, .pdf or .svg).", show_default=False),
 ]
 FIGURES = (".png", ".pdf", ".svg")
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def read_bounds(columns: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Read NAME:LOWER:UPPER.
+def read_bounds(columns: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+    """Read NAME:LOWER:UPPER, two numbers or two dates (2020-12-31).
 
     Raises
     ------
@@ -49,16 +52,20 @@ def read_bounds(columns: Iterable[str]) -> dict[str, tuple[float, float]]:
 
     Examples
     --------
-    >>> read_bounds(["age:17:90"])
-    {'age': (17.0, 90.0)}
+    >>> read_bounds(["age:17:90", "born:1900-01-01:2020-12-31"])
+    {'age': (17.0, 90.0), 'born': (datetime.date(1900, 1, 1), datetime.date(2020, 12, 31))}
     """
-    bounds: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, tuple[Any, Any]] = {}
     for text in columns:
         name, *ends = text.rsplit(":", 2)
+        read = date.fromisoformat if any(DATE.fullmatch(end) for end in ends) else float
         try:
-            low, high = (float(end) for end in ends)
+            low, high = (read(end) for end in ends)
         except ValueError:
-            raise ValueError(f"--column must be NAME:LOWER:UPPER, for instance age:17:90, got {text!r}.") from None
+            raise ValueError(
+                "--column must be NAME:LOWER:UPPER with two numbers or two dates, for instance age:17:90 or "
+                f"born:1900-01-01:2020-12-31, got {text!r}."
+            ) from None
         if not name or name in bounds:
             raise ValueError(f"--column must name each column once, got {text!r}.")
         bounds[name] = (low, high)

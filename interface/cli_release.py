@@ -30,13 +30,13 @@ FILLED = (
 
 
 def release(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The private table: .csv or .parquet.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The private table: .csv, .parquet or .arrow.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The release to write: .parquet.")],
     epsilon: Annotated[float, typer.Option(help="Total epsilon of a person's row.", show_default=False)],
     delta: Annotated[float, typer.Option(help="Total delta; less than 1 / rows.", show_default=False)],
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME:LOWER:UPPER", help="A numeric column and its bounds; repeat for more."),
+        typer.Option(metavar="NAME:LOWER:UPPER", help="A column and its bounds, numbers or dates; repeat for more."),
     ] = None,
     label: Annotated[
         list[str] | None,
@@ -91,7 +91,8 @@ def release(
     bounds, labels = read_bounds(column or []), read_labels(label or [])
     if not bounds and not labels:
         raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
-    private, typed, unused = read_private_table(table, list(bounds), labels, public or [])
+    dates = [name for name, (low, _) in bounds.items() if not isinstance(low, float)]
+    private, typed, unused = read_private_table(table, list(bounds), labels, public or [], dates)
     with working("calibrating the noise") as say:
         laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
         say("adding the noise")

@@ -1,15 +1,18 @@
-"""Reading the private table of ``privfit release``: CSV or Parquet in, an Arrow table out.
+"""Reading the private table of ``privfit release``: CSV, Parquet or Arrow IPC in, an Arrow table out.
 
 Nothing a cell holds may end up in a message. A CSV file has no schema, so a column has the type that all its
-cells share: numbers, with cells that are empty or say that nothing is known (`MISSING`), or else text. Text
-where numbers are declared is refused by that type, as in a Parquet file or a data frame; read as numbers it
-would be released as nothing but noise around the middle of the range.
+cells share: numbers or dates, with cells that are empty or say that nothing is known (`MISSING`), or else text.
+Text where numbers or dates are declared is refused by that type, as in a Parquet file or a data frame; read as
+numbers it would be released as nothing but noise around the middle of the range. The form of a CSV file (quotation
+marks in pairs on every line, rows of equal length) is checked in full before anything is read: a quotation mark
+without its partner would swallow the rows below it.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +20,34 @@ import numpy as np
 
 __all__ = ["read_private_table"]
 
+Names = Sequence[str]
+Found = tuple[Any, dict[str, list[Any]], list[str]]
+
+PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather")
 MISSING = ("", "?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none")
 
 
 def read_private_table(
-    path: Path, numeric: Sequence[str], labels: Mapping[str, Sequence[str]], public: Sequence[str]
+    path: Path,
+    numeric: Sequence[str],
+    labels: Mapping[str, Sequence[str]],
+    public: Sequence[str],
+    dates: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]], list[str]]:
     r"""Read the named columns of a file.
 
     Parameters
     ----------
     path : Path
-        A file that ends in .csv or .parquet.
+        A file that ends in .csv, .parquet or .pq, or .arrow or .feather (Arrow IPC, as a file or a stream).
     numeric : sequence of str
-        Columns of numbers.
+        Columns of numbers, or of dates.
     labels : mapping
         ``{column: labels as text}``.
     public : sequence of str
         Columns that are published unchanged.
+    dates : sequence of str
+        Those of `numeric` that hold dates: ISO 8601 in a CSV file (2020-12-31, 2020-12-31T23:59:59+01:00).
 
     Returns
     -------
@@ -47,8 +60,8 @@ def read_private_table(
     Raises
     ------
     ValueError
-        If the file is no table of that kind, a column is not there, a column of numbers holds text, or labels do
-        not fit their column.
+        If the file is no table of that kind or has no rows, a column is not there, a column of numbers or dates
+        holds text, or labels do not fit their column.
     FileNotFoundError
         If there is no such file.
 
@@ -70,10 +83,14 @@ def read_private_table(
         raise ValueError(f"name each column once, got {', '.join(twice)} more than once.")
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        return _read_csv(path, numeric, labels, wanted)
-    if suffix in (".parquet", ".pq"):
-        return _read_parquet(path, numeric, labels, wanted)
-    raise ValueError(f"the table must be a .csv or .parquet file, got {path.name!r}.")
+        table, typed, unused = _read_csv(path, numeric, dates, labels, wanted)
+    elif suffix in (*PARQUET, *ARROW):
+        table, typed, unused = _read_typed(path, numeric, dates, labels, wanted)
+    else:
+        raise ValueError(f"the table must be a .csv, .parquet, .arrow or .feather file, got {path.name!r}.")
+    if not table.num_rows:
+        raise ValueError(f"{path.name} has columns and no rows: there is nothing to release.")
+    return table, typed, unused
 
 
 def _check_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
@@ -90,20 +107,21 @@ def _check_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> l
     return [name for name in names if name not in wanted]
 
 
-def _read_csv(
-    path: Path, numeric: Sequence[str], labels: Mapping[str, Sequence[str]], wanted: Sequence[str]
-) -> tuple[Any, dict[str, list[Any]], list[str]]:
+def _read_csv(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Names], wanted: Names) -> Found:
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv as arrow_csv
 
-    unreadable = f"{path.name} is no CSV table in UTF-8 with one header line and rows of equal length."
+    unreadable = f"{path.name} is no CSV table in UTF-8 with one header line and rows of equal length"
     try:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            names = next(csv.reader(lines), [])
-    except UnicodeDecodeError:
-        raise ValueError(unreadable) from None
-    unused = _check_columns(path, names, wanted)
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(_whole_lines(file, unreadable), strict=True)
+            names = next(rows, [])
+            unused = _check_columns(path, names, wanted)
+            _check_rows(rows, len(names), unreadable)
+    except (UnicodeDecodeError, csv.Error):
+        # The messages may repeat what they could not read.
+        raise ValueError(f"{unreadable}.") from None
     # Everything is read as text: guessing types, or failing to, would depend on single cells.
     options = arrow_csv.ConvertOptions(
         include_columns=list(wanted),
@@ -114,15 +132,67 @@ def _read_csv(
         table = arrow_csv.read_csv(path, convert_options=options)
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         # Arrow's message repeats the row.
-        raise ValueError(unreadable) from None
+        raise ValueError(f"{unreadable}.") from None
     columns = {}
     for name in wanted:
         text = pc.utf8_trim_whitespace(table[name])
-        if name in numeric:
+        if name in dates:
+            columns[name] = _dates(name, text)
+        elif name in numeric:
             columns[name] = pa.array(_numbers(name, text))
         else:
             columns[name] = text if name in labels else _typed(text)
     return pa.table(columns), {name: list(values) for name, values in labels.items()}, unused
+
+
+def _whole_lines(lines: Iterable[str], unreadable: str) -> Iterator[str]:
+    """Pass lines on; raise at the first whose quotation marks do not come in pairs."""
+    for number, line in enumerate(lines, 1):
+        if line.count('"') % 2:
+            raise ValueError(
+                f"{unreadable}: line {number} has a quotation mark without its partner. Keep every quoted cell on one "
+                "line, and double the quotation marks inside it."
+            )
+        yield line
+
+
+def _check_rows(rows: Any, width: int, unreadable: str) -> None:
+    for row in rows:
+        # An empty line is no row.
+        if row and len(row) != width:
+            raise ValueError(
+                f"{unreadable}: line {rows.line_num} has {len(row)} cells, the header line {width}. Quote the cells "
+                "that hold a comma."
+            )
+
+
+def _known(text: Any) -> Any:
+    """Cells of text, null where nothing is known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), text)
+
+
+def _dates(name: str, text: Any) -> Any:
+    """Times of a column of text, null where a cell is missing; days if some have a time zone."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from privfit.mechanisms.days import cell_days
+
+    text = _known(text)
+    try:
+        return pc.cast(text, pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        pass  # Arrow reads no column in which only some cells have a time zone.
+    try:
+        moments = [None if cell is None else datetime.fromisoformat(cell) for cell in text.to_pylist()]
+    except ValueError:
+        # Python's message repeats the cell.
+        raise _text_column(name, "dates") from None
+    return pa.array([float("nan") if moment is None else cell_days(moment) for moment in moments], pa.float64())
 
 
 def _numbers(name: str, text: Any) -> Any:
@@ -130,8 +200,7 @@ def _numbers(name: str, text: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING))
-    text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
+    text = _known(text)
     try:
         return np.asarray(pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(), dtype=float)
     except pa.ArrowInvalid:
@@ -143,7 +212,12 @@ def _numbers(name: str, text: Any) -> Any:
         raise _text_column(name) from None
 
 
-def _text_column(name: str) -> ValueError:
+def _text_column(name: str, wanted: str = "numbers") -> ValueError:
+    if wanted == "dates":
+        return ValueError(
+            f"column {name!r} holds text that is no date; write dates as 2020-12-31 (ISO 8601), and leave the cells "
+            "that hold none empty."
+        )
     return ValueError(
         f"column {name!r} holds text, not numbers; release it as --label {name}:LABEL,LABEL,... "
         "or, if it is meant to hold numbers, leave the cells that hold none empty."
@@ -163,25 +237,46 @@ def _typed(text: Any) -> Any:
     return text
 
 
-def _read_parquet(
-    path: Path, numeric: Sequence[str], labels: Mapping[str, Sequence[str]], wanted: Sequence[str]
-) -> tuple[Any, dict[str, list[Any]], list[str]]:
+def _read_typed(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Names], wanted: Names) -> Found:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    parquet = path.suffix.lower() in PARQUET
     try:
-        names = pq.read_schema(path).names
-        unused = _check_columns(path, names, wanted)
-        table = pq.read_table(path, columns=list(wanted)).replace_schema_metadata(None)
-    except pa.ArrowInvalid:
-        raise ValueError(f"{path.name} is no Parquet file.") from None
+        found, unused = (_parquet_columns if parquet else _arrow_columns)(path, wanted)
+        table = found.replace_schema_metadata(None)
+    except (pa.ArrowException, OSError):
+        # A damaged file may be repeated in the message.
+        raise ValueError(f"{path.name} is no {'Parquet' if parquet else 'Arrow IPC'} file, or a damaged one.") from None
     for name in numeric:
         kind = table.schema.field(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-            raise _text_column(name)
+            raise _text_column(name, "dates" if name in dates else "numbers")
     kinds = {name: table.schema.field(name).type for name in labels}
     return table, {name: _labels_of(name, values, kinds[name]) for name, values in labels.items()}, unused
+
+
+def _parquet_columns(path: Path, wanted: Sequence[str]) -> tuple[Any, list[str]]:
+    import pyarrow.parquet as pq
+
+    unused = _check_columns(path, pq.read_schema(path).names, wanted)
+    return pq.read_table(path, columns=list(wanted)), unused
+
+
+def _arrow_columns(path: Path, wanted: Sequence[str]) -> tuple[Any, list[str]]:
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    with pa.OSFile(str(path)) as source:
+        # Both forms are common under these names; only the file form begins with this mark.
+        stream = source.read(6) != b"ARROW1"
+    open_ = ipc.open_stream if stream else ipc.open_file
+    with pa.OSFile(str(path)) as source, open_(source) as reader:
+        names = reader.schema.names
+        unused = _check_columns(path, names, wanted)
+    fields = ipc.IpcReadOptions(included_fields=[names.index(name) for name in wanted])
+    with pa.OSFile(str(path)) as source, open_(source, options=fields) as reader:
+        return reader.read_all().select(list(wanted)), unused
 
 
 def _labels_of(name: str, values: Sequence[str], kind: Any) -> list[Any]:

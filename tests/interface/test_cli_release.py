@@ -1,5 +1,7 @@
 """``privfit release``: keeps its budget, prints no cell, and writes nothing after a mistake."""
 
+from datetime import date
+
 import pytest
 
 from privfit.mechanisms import load_release
@@ -144,3 +146,40 @@ def test_release_mistakes_about_files(privfit, table, tmp_path):
     bad = tmp_path / "bad.csv"
     bad.write_text("age,hours\n1,2\nSECRET,3,4\n")
     assert "rows of equal length" in privfit.mistake("release", bad, tmp_path / "o.parquet", *options)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
+def test_release_of_dates_as_days(privfit, tmp_path, suffix):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import feather
+
+    path, out = tmp_path / f"in.{suffix}", tmp_path / "out.parquet"
+    days = [date(1990, 6, 15), date(1890, 1, 1), None] * 2000
+    write = {
+        "csv": lambda table: path.write_text("born,age\n" + "".join(f"{day or ''},30\n" for day in days)),
+        "parquet": lambda table: pq.write_table(table, path),
+        "feather": lambda table: feather.write_feather(table, path),
+    }
+    write[suffix](pa.table({"born": days, "age": [30.0] * len(days)}))
+    columns = ["--column", "born:1900-01-01:2020-12-31", "--column", "age:17:90"]
+    assert privfit.as_json("release", path, out, *columns, *BUDGET, *QUICK)["columns"] == ["born", "age"]
+    released = load_release(out, kind="pandas")
+    assert released.domain.encoding[0].kind == "date" and released.domain.intervals[0] == (-25567.0, 18627.0)
+    # each third: the date, the lower bound, the middle; five standard errors of their mean
+    for start, wanted in enumerate((7470, -25567, -3470)):
+        third = released.frame["born"][start::3]
+        assert abs(third.mean() - wanted) < 5 * released.law.scales(2)[0] / 2000**0.5
+
+
+@pytest.mark.parametrize("text", ["born:1900-01-01:5", "born:1900-01-01:2020-02-30", "born:1900-01-01", "born:x:y"])
+def test_bounds_that_are_no_two_dates(privfit, table, tmp_path, text):
+    code, _, err = privfit.call("release", table, tmp_path / "o.parquet", "--column", text, *BUDGET)
+    assert code != 0 and "two numbers or two dates, for instance age:17:90 or born:1900-01-01:2020-12-31" in err
+
+
+def test_release_of_no_rows_is_refused(privfit, tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("age\n")
+    code, _, err = privfit.call("release", path, tmp_path / "o.parquet", *COLUMNS[:2], *BUDGET)
+    assert code != 0 and "in.csv has columns and no rows" in err and not (tmp_path / "o.parquet").exists()

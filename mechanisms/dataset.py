@@ -17,11 +17,10 @@ from privfit.accounting.validation import check_integer
 from privfit.mechanisms.atomic import TEMPORARY, replacing
 from privfit.mechanisms.digests import PART_ROWS, content_digests
 from privfit.mechanisms.formats import canonical, type_names, write_parquet
-from privfit.mechanisms.law_record import KEY, Header, sealed
+from privfit.mechanisms.law_record import KEY, MANIFEST, Header, part_name, sealed
+from privfit.mechanisms.reader import ReleaseReader, open_release
 
-__all__ = ["MANIFEST", "PART_ROWS", "PartInfo", "finish_dataset", "part_name", "write_part"]
-
-MANIFEST = "_privfit.json"
+__all__ = ["PART_ROWS", "PartInfo", "ReleaseReader", "finish_dataset", "open_release", "write_part"]
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,6 @@ class PartInfo:
     def from_dict(cls, d: Mapping[str, Any]) -> PartInfo:
         """Return the part that `to_dict` described."""
         return cls(d["number"], d["rows"], tuple(d["digests"]), tuple(d["types"]))
-
-
-def part_name(number: int) -> str:
-    """Return the file name of a part.
-
-    Examples
-    --------
-    >>> part_name(7)
-    'part-000007.parquet'
-    """
-    return f"part-{number:06d}.parquet"
 
 
 def write_part(folder: Any, number: int, table: Any, header: Header) -> PartInfo:

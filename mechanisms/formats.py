@@ -1,4 +1,4 @@
-"""Released tables as Arrow tables, and Arrow tables as the frames people use; Parquet files of them.
+"""Released tables as Arrow tables and the files of them: Parquet, Arrow IPC, and CSV with its law beside it.
 
 Whatever a frame library says about a table beside its cells (an index, attributes, the categories of rows
 that are not there) is left behind: a file holds cells, and the record of the law.
@@ -16,7 +16,40 @@ from privfit.mechanisms.digests import PART_ROWS
 if TYPE_CHECKING:
     from privfit.mechanisms.law_record import Header
 
-__all__ = ["canonical", "parquet_options", "type_names", "write_parquet"]
+__all__ = [
+    "LAW_SUFFIX",
+    "SUFFIXES",
+    "canonical",
+    "csv_table",
+    "csv_types",
+    "format_name",
+    "parquet_options",
+    "type_names",
+    "write_arrow",
+    "write_csv",
+    "write_parquet",
+]
+
+SUFFIXES = {
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".csv": "csv",
+}  # fmt: skip
+"""The format of a file by how its name ends."""
+
+LAW_SUFFIX = ".law.json"
+"""What is added to the name of a CSV file to name the file of its law."""
+
+_NAMES = {"parquet": "Parquet", "arrow": "Arrow IPC", "csv": "CSV"}
+
+
+def format_name(path: Path) -> str:
+    """Return what a file is by its name, for messages.
+
+    Examples
+    --------
+    >>> format_name(Path("release.feather"))
+    'Arrow IPC'
+    """
+    return _NAMES.get(SUFFIXES.get(path.suffix.lower(), ""), "Parquet, Arrow IPC or CSV")
 
 
 def type_names(table: Any) -> tuple[str, ...]:
@@ -95,7 +128,7 @@ def parquet_options(header: Header) -> dict[str, Any]:
     dict
         Keywords of `pyarrow.parquet.ParquetWriter`.
     """
-    numbers = set(header.record["grid"])
+    numbers = set(header.grid)
     return {
         "use_dictionary": [name for name in header.texts if name not in numbers],
         "compression": "snappy",
@@ -120,3 +153,62 @@ def write_parquet(path: Path, table: Any, header: Header, metadata: dict[bytes, 
     with replacing(path) as temporary:
         whole = table.replace_schema_metadata(metadata)
         pq.write_table(whole, temporary, row_group_size=PART_ROWS, **parquet_options(header))
+
+
+def write_arrow(path: Path, table: Any, metadata: dict[bytes, bytes]) -> None:
+    """Write a canonical table and its record as an Arrow IPC file, whole or not at all (see `write_parquet`)."""
+    import pyarrow as pa
+
+    with replacing(path) as temporary:
+        # combined, because an IPC file keeps one dictionary per column
+        whole = table.combine_chunks().replace_schema_metadata(metadata)
+        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=PART_ROWS)
+
+
+def write_csv(path: Path, table: Any, metadata: dict[bytes, bytes]) -> None:
+    """Write a table from `csv_table` as CSV, and its record beside it.
+
+    The law is renamed last: a reader finds the pair, or nothing it would accept.
+    """
+    import pyarrow.csv as pc
+
+    law = path.with_name(path.name + LAW_SUFFIX)
+    with replacing(law) as record, replacing(path) as temporary:
+        pc.write_csv(table, temporary)
+        (text,) = metadata.values()
+        record.write_bytes(text)
+
+
+def csv_types() -> dict[str, Any]:
+    """Return the Arrow types that CSV text carries without loss, by their names."""
+    import pyarrow as pa
+
+    types = [pa.bool_(), pa.string(), pa.large_string(), pa.float32(), pa.float64(), pa.date32(), pa.null()]
+    types += [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    types += [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")]
+    return {str(type_): type_ for type_ in types}
+
+
+def csv_table(table: Any) -> Any:
+    """Return a canonical table with types that CSV text carries without loss; categories become strings.
+
+    Raises
+    ------
+    ValueError
+        If a public column has another type.
+    """
+    import pyarrow as pa
+
+    known = csv_types()
+    for position, field in enumerate(table.schema):
+        column, type_ = table.column(position), field.type
+        if pa.types.is_dictionary(type_):
+            type_ = type_.value_type
+        if "string_view" in str(type_):
+            type_ = pa.large_string()
+        if str(type_) not in known:
+            raise ValueError(f"column {field.name!r} has type {type_}, which CSV does not carry; save as .parquet.")
+        if type_ != field.type:
+            table = table.set_column(position, field.name, column.cast(type_))
+    return table

@@ -20,10 +20,13 @@ from privfit.mechanisms.additive import AdditiveLaw
 from privfit.mechanisms.columns import Column
 from privfit.mechanisms.plan import Plan
 
-__all__ = ["FORMAT", "KEY", "KINDS", "Header", "grids_of", "promise_of", "sealed"]
+__all__ = ["FORMAT", "KEY", "KINDS", "MANIFEST", "Header", "checksum", "part_name", "promise_of", "sealed"]
 
 KEY = b"privfit"
 """Where the record stands in the metadata of a Parquet or Arrow file."""
+
+MANIFEST = "_privfit.json"
+"""The record of a release in parts, in its folder."""
 
 FORMAT = 2
 
@@ -90,6 +93,11 @@ class Header:
         return tuple(name for name in self.names if name in self.plan.public)
 
     @cached_property
+    def grid(self) -> dict[str, float]:
+        """The grid of every column with added noise, by its name in a file."""
+        return _grids(self.plan)
+
+    @cached_property
     def record(self) -> dict[str, Any]:
         """The header as plain numbers, strings and lists."""
         return {
@@ -101,7 +109,7 @@ class Header:
             "names": list(self.names),
             "columns": list(self.columns),
             "public": list(self.public),
-            "grid": grids_of(self.plan),
+            "grid": self.grid,
             "rounding": self.plan.rounding,
             "kind": self.kind,
             "flat": self.flat,
@@ -150,8 +158,18 @@ def checksum(record: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def grids_of(plan: Plan) -> dict[str, float]:
-    """Return the grid of every column with added noise, by its name in a file."""
+def part_name(number: int) -> str:
+    """Return the file name of a part of a release.
+
+    Examples
+    --------
+    >>> part_name(7)
+    'part-000007.parquet'
+    """
+    return f"part-{number:06d}.parquet"
+
+
+def _grids(plan: Plan) -> dict[str, float]:
     grids: dict[str, float] = {}
     for columns, own, part in plan.parts:
         if isinstance(own, AdditiveLaw):

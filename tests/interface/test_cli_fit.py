@@ -65,5 +65,5 @@ def test_fit_refuses_files_without_a_law(privfit, tmp_path, table):
     plain = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"age": [1.0, 2.0]}), plain)
     assert "carries no law" in privfit.mistake("fit", plain, "--model", "mean")
-    assert "no Parquet file" in privfit.mistake("fit", table, "--model", "mean")
+    assert "private.csv.law.json must lie beside it" in privfit.mistake("fit", table, "--model", "mean")
     assert "there is no file" in privfit.mistake("fit", tmp_path / "none.parquet", "--model", "mean")

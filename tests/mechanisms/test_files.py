@@ -131,7 +131,7 @@ EDITS = {
     "epsilon": (lambda r: r["law"]["parts"][1]["law"].update(epsilon=3.0), None, "checksum"),
     "domain": (lambda r: r["domain"][0].update(intervals=[[17, 80], [0, 100]]), None, "checksum"),
     "secure": (lambda r: r.update(secure=False), None, "checksum"),
-    "rows": (lambda r: r.update(n_rows=3), None, "rows"),
+    "rows": (lambda r: r.update(n_rows=3), None, "checksum"),
     "format": (lambda r: r.update(format=99), None, "format"),
     "no domain": (lambda r: r.pop("domain"), None, "changed"),
     "no checksum": (lambda r: r.pop("checksum"), None, "checksum"),
@@ -141,8 +141,12 @@ EDITS = {
     "value on the grid": (None, lambda t: t.set_column(0, "age", pa.array([20.0, 30.0])), "checksum"),
     "value off the grid": (None, lambda t: t.set_column(0, "age", pa.array([20.1, 30.0])), "not on the grid"),
     "missing value": (None, lambda t: t.set_column(0, "age", pa.array([None, 30.0])), "not on the grid"),
-    "integer column": (None, lambda t: t.set_column(0, "age", pa.array([20, 30])), "not on the grid"),
-    "undeclared label": (None, lambda t: t.set_column(2, "income", pa.array(["no", "maybe"])), "labels"),
+    "integer column": (None, lambda t: t.set_column(0, "age", pa.array([20, 30])), "type that was saved"),
+    "undeclared label": (
+        None,
+        lambda t: t.set_column(2, "income", pa.array(["no", "maybe"], t["income"].type)),
+        "labels",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ before anything is drawn or spent; ids are never released, and no message holds 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def _cells(ids: Any) -> list[Any]:
         if ids.dtype.kind not in "iuUTO":
             raise _no_ids(ids.dtype)
         return list(ids.tolist())
-    if isinstance(ids, (list, tuple)):
+    if isinstance(ids, Sequence) and not isinstance(ids, (str, bytes)):
         return [c.item() if isinstance(c, np.integer) else c for c in ids]
     series = nw.from_native(ids, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):

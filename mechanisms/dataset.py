@@ -20,7 +20,7 @@ from privfit.mechanisms.formats import canonical, type_names, write_parquet
 from privfit.mechanisms.law_record import KEY, MANIFEST, Header, part_name, sealed
 from privfit.mechanisms.reader import ReleaseReader, open_release
 
-__all__ = ["PART_ROWS", "PartInfo", "ReleaseReader", "finish_dataset", "open_release", "write_part"]
+__all__ = ["PART_ROWS", "PartInfo", "ReleaseReader", "finish_dataset", "open_release", "part_name", "write_part"]
 
 
 @dataclass(frozen=True)

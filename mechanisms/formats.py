@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privfit.mechanisms.atomic import replacing
 from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.digests import PART_ROWS
+from privfit.mechanisms.native import only_cells
 
 if TYPE_CHECKING:
     from privfit.mechanisms.law_record import Header
@@ -24,6 +25,7 @@ __all__ = [
     "csv_types",
     "format_name",
     "parquet_options",
+    "released_types",
     "type_names",
     "write_arrow",
     "write_csv",
@@ -37,6 +39,9 @@ SUFFIXES = {
 
 LAW_SUFFIX = ".law.json"
 """What is added to the name of a CSV file to name the file of its law."""
+
+_LABELS = {type(None): ("double",), str: ("string", "large_string"), bool: ("bool",), int: ("int64",)}
+"""Arrow types of released columns by the type of their declared labels, if any."""
 
 _NAMES = {"parquet": "Parquet", "arrow": "Arrow IPC", "csv": "CSV"}
 
@@ -65,7 +70,7 @@ def type_names(table: Any) -> tuple[str, ...]:
 
 
 def canonical(table: Any, header: Header) -> Any:
-    """Return a released table as it is saved: float64, labels of the declared type, and no metadata.
+    """Return a released table as it is saved: float64, labels of the declared type, no metadata, only cells.
 
     Parameters
     ----------
@@ -88,32 +93,41 @@ def canonical(table: Any, header: Header) -> Any:
             f"table must have the columns {list(header.texts)} in this order, got {len(table.column_names)} "
             "that are not; build it from what Plan.release_rows returned."
         )
-    labels = {str(c): part for columns, _, part in header.plan.parts if isinstance(part, Categories) for c in columns}
-    noisy = set(map(str, header.columns))
+    allowed = released_types(header)
     fields, columns = [], []
     for name, column in zip(header.texts, table.columns, strict=True):
-        if name in labels:
-            column = _labels(name, column, labels[name])
-        elif name in noisy and column.type != pa.float64():
-            raise ValueError(f"column {name!r} must be float64, the type of released numbers, got {column.type}.")
+        if name not in allowed:
+            column = only_cells(column)
+        elif str(column.type) not in allowed[name]:
+            # an empty column of strings may come without a type, and polars has a string type of its own
+            if not (pa.types.is_null(column.type) or (str(column.type) == "string_view" and "string" in allowed[name])):
+                raise ValueError(
+                    f"column {name!r} must be {allowed[name][0]}, the type of its released values, got {column.type}."
+                )
+            column = column.cast(pa.type_for_alias(allowed[name][0]))
         columns.append(column)
         fields.append(pa.field(name, column.type))
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _labels(name: str, column: Any, domain: Categories) -> Any:
-    import pyarrow as pa
+def released_types(header: Header) -> dict[str, tuple[str, ...]]:
+    """Return the Arrow types that each column with noise may have in a file.
 
-    label = domain.labels[0][0]
-    wanted = pa.string() if isinstance(label, str) else pa.bool_() if isinstance(label, bool) else pa.int64()
-    if isinstance(label, str) and (pa.types.is_large_string(column.type) or column.type == pa.string()):
-        return column
-    kind = pa.types
-    if kind.is_null(column.type) or (isinstance(label, str) and "string" in str(column.type)):
-        return column.cast(wanted)
-    if column.type != wanted:
-        raise ValueError(f"column {name!r} must be {wanted}, the type of its declared labels, got {column.type}.")
-    return column
+    Parameters
+    ----------
+    header : Header
+
+    Returns
+    -------
+    dict
+        ``{name: types}``; public columns may have any.
+    """
+    types: dict[str, tuple[str, ...]] = {}
+    for columns, _, part in header.plan.parts:
+        for position, column in enumerate(columns):
+            label = part.labels[position][0] if isinstance(part, Categories) else None
+            types[str(column)] = _LABELS[type(label)]
+    return types
 
 
 def parquet_options(header: Header) -> dict[str, Any]:
@@ -160,8 +174,8 @@ def write_arrow(path: Path, table: Any, metadata: dict[bytes, bytes]) -> None:
     import pyarrow as pa
 
     with replacing(path) as temporary:
-        # combined, because an IPC file keeps one dictionary per column
-        whole = table.combine_chunks().replace_schema_metadata(metadata)
+        # an IPC file keeps one dictionary per column
+        whole = table.unify_dictionaries().combine_chunks().replace_schema_metadata(metadata)
         with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
             writer.write_table(whole, max_chunksize=PART_ROWS)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["from_arrow", "to_arrow"]
+__all__ = ["from_arrow", "only_cells", "to_arrow"]
 
 
 def to_arrow(frame: Any, kind: str, names: Sequence[str]) -> Any:
@@ -59,6 +59,29 @@ def _column(name: str, cells: Any) -> Any:
         # said outside of the handler: Arrow's message quotes a cell
         raise ValueError(f"public column {name!r} has cells that no single Arrow type holds; convert it first.")
     return column
+
+
+def only_cells(column: Any) -> Any:
+    """Return a column's cells in fresh memory: no categories that do not occur, nothing under missing cells.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> cut = pa.chunked_array([pa.array(["a", "secret"]).dictionary_encode()]).slice(0, 1)
+    >>> only_cells(cut).chunk(0).dictionary.to_pylist()
+    ['a']
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type).dictionary_encode()
+    if pa.types.is_nested(column.type):
+        return pa.chunked_array([pa.array(column.to_pylist(), type=column.type)])
+    return column.take(np.arange(len(column)))
 
 
 def from_arrow(table: Any, kind: str, names: Sequence[Any], flat: bool = False) -> Any:

@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from privfit.accounting.validation import check_choice
-from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.columns import Column
-from privfit.mechanisms.digests import PART_ROWS, content_digests, pieces
+from privfit.mechanisms.digests import pieces
 from privfit.mechanisms.domains import Domain
-from privfit.mechanisms.first_format import first_checksum
-from privfit.mechanisms.formats import canonical, type_names
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.law_record import KINDS, MANIFEST, Header, part_name
 from privfit.mechanisms.native import from_arrow
+from privfit.mechanisms.piece_checks import check_first, check_piece
 from privfit.mechanisms.record_checks import Record, UnknownFormatError, read_record
 from privfit.mechanisms.releasing import Release
 from privfit.mechanisms.stored import Stored, open_stored
@@ -233,81 +229,18 @@ def _pieces(path: Path, record: Record, stored: Stored) -> Iterator[Any]:
     if record.first_format:
         import pyarrow as pa
 
-        tables = list(_cut(stored, record))
+        tables = list(stored.pieces(record.header.texts, record.types))
         whole = pa.concat_tables(tables)
         with naming(path):
-            _check_first(record, whole)
+            check_first(record, whole)
         yield from tables
         return
     seen = rows = 0
-    for table in _cut(stored, record):
+    for table in stored.pieces(record.header.texts, record.types):
         with naming(path):
-            _check_piece(record, table, seen)
+            check_piece(record, table, seen)
         seen, rows = seen + 1, rows + table.num_rows
         yield table
     with naming(path):
         if rows != record.n_rows:
             raise ValueError("its rows are not as many as were saved.")
-
-
-def _cut(stored: Stored, record: Record) -> Iterator[Any]:
-    """Cut a file's batches into pieces of PART_ROWS rows; a file without rows is one empty piece."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    rows, first = 0, True
-    for batch in stored.batches(record.header.texts, record.types):
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= PART_ROWS:
-            table = pa.Table.from_batches(waiting)
-            yield _plain(table.slice(0, PART_ROWS))
-            waiting, rows, first = table.slice(PART_ROWS).to_batches(), rows - PART_ROWS, False
-    if rows or first:
-        yield _plain(pa.Table.from_batches(waiting))
-
-
-def _plain(table: Any) -> Any:
-    return table.replace_schema_metadata(None)
-
-
-def _check_piece(record: Record, table: Any, number: int) -> None:
-    if number >= len(record.digests):
-        raise ValueError("its rows are more than were saved.")
-    _check_schema(record, table)
-    _check_cells(record.header, table)
-    if content_digests(table) != (record.digests[number],):
-        first = number * PART_ROWS
-        raise ValueError(f"the checksum of rows {first} to {first + table.num_rows - 1} does not fit.")
-
-
-def _check_first(record: Record, table: Any) -> None:
-    if table.num_rows != record.n_rows:
-        raise ValueError("its columns or rows are not those that were saved.")
-    _check_schema(record, table)
-    _check_cells(record.header, table)
-    if record.seal != first_checksum(record.raw, table):
-        raise ValueError("its checksum does not fit.")
-
-
-def _check_schema(record: Record, table: Any) -> None:
-    if tuple(table.column_names) != record.header.texts:
-        raise ValueError("its columns are not those that were saved.")
-    if record.types is not None and type_names(table) != record.types:
-        odd = next(j for j, own in enumerate(type_names(table)) if own != record.types[j])
-        raise ValueError(f"column {record.header.texts[odd]!r} has not the type that was saved.")
-    canonical(table, record.header)
-
-
-def _check_cells(header: Header, table: Any) -> None:
-    """Check that numbers lie on the grid of their law and labels are declared ones."""
-    for columns, _, part in header.plan.parts:
-        for position, column in enumerate(columns):
-            cells = table[str(column)]
-            if isinstance(part, Categories):
-                if not set(cells.unique().to_pylist()) <= set(part.labels[position]):
-                    raise ValueError(f"column {column!r} holds labels that were not declared.")
-                continue
-            steps = cells.to_numpy() / header.grid[str(column)]
-            if not (np.isfinite(steps).all() and (steps == np.rint(steps)).all()):
-                raise ValueError(f"column {column!r} holds values that are not on the grid of its law.")

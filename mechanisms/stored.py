@@ -35,6 +35,22 @@ class Stored:
     text: bytes | None
     batches: Callable[[tuple[str, ...], tuple[str, ...] | None], Iterator[Any]]
 
+    def pieces(self, names: tuple[str, ...], types: tuple[str, ...] | None) -> Iterator[Any]:
+        """Yield tables of `PART_ROWS` rows without metadata, the last one shorter; no rows are one empty piece."""
+        import pyarrow as pa
+
+        waiting: list[Any] = []
+        rows, first = 0, True
+        for batch in self.batches(names, types):
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= PART_ROWS:
+                table = pa.Table.from_batches(waiting)
+                yield table.slice(0, PART_ROWS).replace_schema_metadata(None)
+                waiting, rows, first = table.slice(PART_ROWS).to_batches(), rows - PART_ROWS, False
+        if rows or first:
+            yield pa.Table.from_batches(waiting).replace_schema_metadata(None)
+
 
 def open_stored(path: Path) -> Stored:
     """Open a Parquet, Arrow IPC or CSV file.

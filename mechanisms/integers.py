@@ -133,6 +133,7 @@ def _first_digits(scale: int) -> WordArray:
     return first
 
 
+@lru_cache(maxsize=4096)
 def _digit(scale: int, column: int, place: int) -> int:
     """Return digit `place` (from 0) in base 2^64 of the probability of a decision."""
     from mpmath import MPIntervalContext

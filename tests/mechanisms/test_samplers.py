@@ -3,20 +3,34 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
 from privfit.mechanisms import (
+    Ball,
     Box,
+    Categories,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
+    Product,
     RandomizedResponse,
     SymmetricLaplace,
     ZeroInflatedLaplace,
     blocks,
+    release,
 )
-from privfit.mechanisms.samplers import exponential, gamma_rows, keep_rows, unit_circle
+from privfit.mechanisms.law import REGISTRY
+from privfit.mechanisms.samplers import (
+    exponential,
+    gamma_rows,
+    keep_rows,
+    laplace_coordinate,
+    normal_coordinates,
+    unit_circle,
+)
 
 N = 100_000
 # Quantiles of W on a fine grid: E h(W) is the mean of h over it, whatever the sampler does.
@@ -134,6 +148,11 @@ def test_the_circle_uses_its_two_sign_bits():
     assert unit_circle(word, both=False)[1] is None
 
 
+def forced(monkeypatch, word):
+    """Let every word of every release be `word`."""
+    monkeypatch.setattr(blocks, "block_words", lambda *key: lambda count: np.full(count, word, dtype=np.uint64))
+
+
 LAWS = [
     Gaussian(1.5),
     Laplace(1.5),
@@ -146,23 +165,73 @@ LAWS = [
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("word", [0, 1, 2, 3, 2**63, 2**64 - 4, 2**64 - 2, 2**64 - 1])
-@pytest.mark.parametrize("x", [-0.0, 0.0, 5e-324, -5e-324, 1.0, -1.0])
-def test_forced_words_give_finite_grid_values(law, dim, word, x, monkeypatch):
-    forced = lambda count: np.full(count, word, dtype=np.uint64)  # noqa: E731
-    monkeypatch.setattr(blocks, "block_words", lambda *key: forced)
-    out = [np.empty(5) for _ in range(dim)]
-    blocks.release_block(law, Box(dict.fromkeys(range(dim), (-1, 1))), [np.full(5, x)] * dim, out, b"", 0, 0)
+def test_forced_words_give_finite_grid_values(law, dim, word, monkeypatch):
+    forced(monkeypatch, word)
+    x = np.array([-0.0, 0.0, 5e-324, -5e-324, 1.0, -1.0])
+    out = [np.empty(6) for _ in range(dim)]
+    blocks.release_block(law, Box(dict.fromkeys(range(dim), (-1, 1))), [x] * dim, out, b"", 0, 0)
     y = np.array(out)
     assert np.isfinite(y).all() and not np.signbit(y[y == 0]).any()
     assert (y * 1024 == np.rint(y * 1024)).all()
+
+
+RELEASED = [*LAWS, SymmetricLaplace(1.5, shape=40), ZeroInflatedLaplace(1.5, 1 - 2**-53), DiscreteLaplace(1.5)]
+NASTY = [np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, -5e-324, 1e308, -1e-300, 1.0, -1.0, 0.3]
+
+
+@pytest.mark.parametrize("law", RELEASED, ids=repr)
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
+@pytest.mark.parametrize("word", [0, 2**63, 2**64 - 1])
+def test_forced_words_on_the_whole_release_path(law, rounding, word, monkeypatch):
+    forced(monkeypatch, word)
+    x = np.array([np.roll(NASTY, j) for j in range(3)]).T
+    domains = [Box(dict.fromkeys(range(3), (-1, 1)))]
+    if not isinstance(law, DiscreteLaplace):
+        domains.append(Ball(1.0, 3))
+    for domain in domains:
+        y = release(x, law, domain, rounding=rounding).frame
+        steps = y / law.grid(3)
+        assert np.isfinite(y).all() and not np.signbit(y[y == 0]).any() and (steps == np.rint(steps)).all()
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_forced_words_for_every_law_of_a_product(word, monkeypatch):
+    forced(monkeypatch, word)
+    laws = dict(enumerate(RELEASED)) | {"label": RandomizedResponse(1.0, 3)}
+    frame = pd.DataFrame(dict.fromkeys(range(len(RELEASED)), NASTY) | {"label": ["a", "b", "c", None] * 3})
+    domains = (Box(dict.fromkeys(range(len(RELEASED)), (-1, 1))), Categories({"label": ["a", "b", "c"]}))
+    out = release(frame, laws, domains).frame
+    assert {type(law) for law in laws.values()} | {Product} == set(REGISTRY.values())
+    assert set(out["label"]) <= {"a", "b", "c"}
+    numbers = out.drop(columns="label").to_numpy(dtype=float)
+    assert np.isfinite(numbers).all() and not np.signbit(numbers[numbers == 0]).any()
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_forced_words_give_finite_unit_noise(word, rows):
+    """The largest values are those of the last uniform, 2^-65 or 2^-64: no sampler needs a limit."""
+
+    def words(count):
+        return np.full(count, word, dtype=np.uint64)
+
+    one, keep = words(rows), keep_rows(words, rows, 0.3)
+    sizes = [exponential(one), exponential(one >> np.uint64(1), bits=63), np.abs(laplace_coordinate(words, rows))]
+    sizes += [shape * gamma_rows(words, rows, shape) / shape for shape in (1, 8, 9, 1000)]
+    for size in sizes:
+        assert ((size >= 0) & (size <= 65 * math.log(2) * (1 + 1e-15))).all() and not np.signbit(size).any()
+    for mixing in (None, sizes[0]):
+        for noise in normal_coordinates(words, rows, 3, mixing, keep):
+            assert (np.abs(noise) <= math.sqrt(2) * 65 * math.log(2)).all()
+    assert all((np.abs(part) <= 1).all() for part in unit_circle(one))
+    assert set(keep.tolist()) <= {0.0, 1.0}
 
 
 @pytest.mark.parametrize("word", [0, 2**64 - 1])
 @pytest.mark.parametrize("categories", [2, 3, 7])
 def test_forced_words_give_declared_labels(word, categories):
     law = RandomizedResponse(1.0, categories)
-    forced = lambda count: np.full(count, word, dtype=np.uint64)  # noqa: E731
     codes = np.arange(categories)
-    out = law.randomize(codes, forced)
+    out = law.randomize(codes, lambda count: np.full(count, word, dtype=np.uint64))
     assert set(out) <= set(range(categories))
     assert (out == codes).all() == (word == 0) and (word == 0 or (out != codes).all())

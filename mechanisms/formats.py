@@ -97,7 +97,7 @@ def canonical(table: Any, header: Header) -> Any:
     fields, columns = [], []
     for name, column in zip(header.texts, table.columns, strict=True):
         if name not in allowed:
-            column = only_cells(column)
+            column = _kept(name, column)
         elif str(column.type) not in allowed[name]:
             # an empty column of strings may come without a type, and polars has a string type of its own
             if not (pa.types.is_null(column.type) or (str(column.type) == "string_view" and "string" in allowed[name])):
@@ -108,6 +108,25 @@ def canonical(table: Any, header: Header) -> Any:
         columns.append(column)
         fields.append(pa.field(name, column.type))
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def _kept(name: str, column: Any) -> Any:
+    """Return the cells of a public column in a type that a Parquet file gives back as it was."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        for _ in range(2):
+            sink = pa.BufferOutputStream()
+            pq.write_table(pa.table({name: pa.array([], column.type)}), sink)
+            column = column.cast(pq.read_schema(pa.BufferReader(sink.getvalue())).field(0).type)
+        column = only_cells(column)
+    except (pa.ArrowException, TypeError, ValueError):
+        column = None
+    if column is None:
+        # said outside of the handler: Arrow's message quotes a cell
+        raise ValueError(f"public column {name!r} is of a type that no Parquet file holds; convert it first.")
+    return column
 
 
 def released_types(header: Header) -> dict[str, tuple[str, ...]]:

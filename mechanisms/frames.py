@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.categories import Categories
+from privfit.mechanisms.cells import Cells, array_cells, check_names, frame_cells
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.encoding import NUMBERS, Encoding, label_families, label_step
 from privfit.mechanisms.labels import Label
-from privfit.mechanisms.cells import Cells, array_cells, check_names, frame_cells
 
 __all__ = ["Table", "read_table"]
 
@@ -29,6 +29,20 @@ def _labels_that_occur(native: Any, kind: str) -> Any:
         return native.cat.remove_unused_categories()
     if kind == "pandas":
         return native.astype(object)
+    import polars
+
+    # The categories of an Enum belong to its type; those of a Categorical are the ones that occur.
+    return native.cast(polars.String).cast(polars.Categorical)
+
+
+def _without_hidden(native: Any) -> Any:
+    """Return a pandas column whose missing cells have no value left under the mask."""
+    if native.dtype.kind not in "biuf" or not hasattr(native.dtype, "numpy_dtype"):
+        return native
+    missing = native.isna()
+    # setting a cell to missing marks it, and leaves what is there: so 0 has to be there first
+    native = native.fillna(native.dtype.type(0))
+    native[missing] = None
     return native
 
 
@@ -132,7 +146,7 @@ class _Frame(Table):
         series = self._frame.get_column(column)[np.arange(self.rows)]
         native = series.to_native()
         if self.kind == "pandas":
-            native = native.reset_index(drop=True)
+            native = _without_hidden(native.reset_index(drop=True))
             native.attrs = {}
         return _labels_that_occur(native, self.kind) if series.dtype in (nw.Categorical, nw.Enum) else native
 

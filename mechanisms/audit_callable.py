@@ -84,26 +84,31 @@ def read_outputs(outputs: Any, width: int | None = None) -> Outcomes:
     array([ True, False, False])
     """
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
-        flat = outputs.astype(np.float64).reshape(len(outputs), -1)
-        found: list[Floats | None] = list(flat)
-        labels: list[Hashable] = [None] * len(flat)
-    else:
-        found = [_numbers(output) for output in outputs]
-        labels = [_label(out) if own is None else None for out, own in zip(outputs, found, strict=True)]
+        values = outputs.astype(np.float64).reshape(len(outputs), -1)
+        keys: list[Hashable] = [(values.shape[1], b"")] * len(values)
+        for i in np.flatnonzero(~np.isfinite(values).all(axis=1)):
+            keys[i] = _pattern(values[i])
+        room = 0 if width is None else max(width - values.shape[1], 0)
+        return Outcomes(np.pad(values, ((0, 0), (0, room)), constant_values=np.nan)[:, : width or WIDEST], keys)
+    found = [_numbers(output) for output in outputs]
+    keys = [_label(out) if own is None else _pattern(own) for out, own in zip(outputs, found, strict=True)]
     longest = max((own.size for own in found if own is not None), default=0)
     width = min(longest, WIDEST) if width is None else width
     values = np.full((len(found), width), np.nan)
-    keys: list[Hashable] = []
-    for i, (own, label) in enumerate(zip(found, labels, strict=True)):
-        if own is None:
-            keys.append(label)
-            continue
-        kept = own[:width]
-        values[i, : kept.size] = kept
-        pattern = np.isnan(own) + 2 * np.isposinf(own) + 3 * np.isneginf(own)
-        keys.append((own.size, pattern.astype(np.uint8).tobytes() if pattern.any() else b""))
-    # -0.0 and 0.0 are different outputs, as their bits are
+    for i, own in enumerate(found):
+        if own is not None:
+            kept = own[:width]
+            values[i, : kept.size] = kept
     return Outcomes(values, keys)
+
+
+def _pattern(numbers: Floats) -> Hashable:
+    """How many numbers there are, and which of them are nan or infinite."""
+    finite = np.isfinite(numbers)
+    if finite.all():
+        return numbers.size, b""
+    kinds = np.isnan(numbers) + 2 * np.isposinf(numbers) + 3 * np.isneginf(numbers)
+    return numbers.size, kinds.astype(np.uint8).tobytes()
 
 
 def audit_callable(
@@ -203,7 +208,7 @@ def _learnt(lesson: list[Any]) -> Callable[[Any], Floats]:
 
 
 def _given(score: Callable[[Any], Any], several: bool, lesson: list[Any]) -> Callable[[Any], Floats]:
-    """The user's score; nan counts as an outcome of its own, with the log ratio of its frequencies in the pilot."""
+    """The user's score; nan is an outcome of its own, at the end of the scale that a pilot chooses."""
 
     def raw(outputs: Any) -> Floats:
         try:
@@ -215,7 +220,8 @@ def _given(score: Callable[[Any], Any], several: bool, lesson: list[Any]) -> Cal
             raise ValueError(f"score must return one number per output, got shape {values.shape}.")
         return values
 
-    missing = learn_keys(*(np.isnan(raw(own)).tolist() for own in lesson))([True])[0]
+    of_p, of_q = (np.isnan(raw(own)).mean() for own in lesson)
+    missing = np.inf if of_q >= of_p else -np.inf
 
     def judge(outputs: Any) -> Floats:
         values = raw(outputs)

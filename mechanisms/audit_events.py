@@ -98,17 +98,16 @@ def event_tests(
         if swapped:
             p, q, pilot_p, pilot_q, claimed = -q, -p, -pilot_q, -pilot_p, claimed.reversed()
         name = "second input -> first" if swapped else "first input -> second"
-        for number, t in enumerate(thresholds(pilot_p, pilot_q, claimed, min(len(p), len(q)))):
-            false, found = int(np.sum(p > t)), int(np.sum(q > t))
-            alpha, alpha_high = false / len(p), upper_limit(false, len(p), level)
-            miss, miss_high = 1 - found / len(q), 1 - lower_limit(found, len(q), level)
-            allowed = float(claimed.curve(alpha_high))
+        cuts = thresholds(pilot_p, pilot_q, claimed, min(len(p), len(q)))
+        counts = [(int(np.sum(p > t)), int(np.sum(q > t))) for t in cuts]
+        highest = [upper_limit(false, len(p), level) for false, _ in counts]
+        allowed = np.asarray(claimed.curve(np.array(highest))).tolist()
+        for number, ((false, found), alpha_high, least) in enumerate(zip(counts, highest, allowed, strict=True)):
+            miss_high = 1 - lower_limit(found, len(q), level)
             label = "certain disclosure" if number == THRESHOLDS - 1 else f"event {number + 1}"
-            tests.append(
-                AuditTest(f"{name}, {label}", allowed - miss_high, 0.0, each, not miss_high >= allowed, MEANING)
-            )
-            first = (alpha, lower_limit(false, len(p), level), alpha_high)
-            second = (miss, 1 - upper_limit(found, len(q), level), miss_high)
-            (a, a_low, a_high), (b, b_low, b_high) = (second, first) if swapped else (first, second)
-            points.append(AuditPoint(a, b, a_low, a_high, b_low, b_high, swapped))
+            tests.append(AuditTest(f"{name}, {label}", least - miss_high, 0.0, each, not miss_high >= least, MEANING))
+            first = (false / len(p), lower_limit(false, len(p), level), alpha_high)
+            second = (1 - found / len(q), 1 - upper_limit(found, len(q), level), miss_high)
+            a, b = (second, first) if swapped else (first, second)
+            points.append(AuditPoint(a[0], b[0], a[1], a[2], b[1], b[2], swapped))
     return tests, points

@@ -3,7 +3,8 @@ r"""Is this noise that law? Fit of marginals, radius, characteristic function an
 Observed rows z_i lie within h_j of independent draws Z_i of the law, coordinate by coordinate: half a grid step for
 rounding to the nearest point. Then with F the law's distribution function
 
-    F(x - h) <= P(z <= x) <= F(x + h),    |cos t'z - cos t'Z| <= sum_j |t_j| h_j,    Var cos t'Z = (1 + phi(2t))/2 - phi(t)^2,
+    F(x - h) <= P(z <= x) <= F(x + h),    |cos t'z - cos t'Z| <= sum_j |t_j| h_j,
+    Var cos t'Z = (1 + phi(2t))/2 - phi(t)^2,    Var sin t'Z = (1 - phi(2t))/2,
 
 so every null below holds exactly, grid and all. Two independent rows agree with probability at most
 m = delta0^2 + (1 - delta0^2) c, c the mass of the likeliest cell; differences of rows i and i + lag have the

@@ -129,7 +129,8 @@ def _label_tests(part: Part, outputs: list[NDArray[Any]]) -> list[Planned]:
         Planned(f"{name}: undeclared labels", "a label that was never declared", lambda level: found, certain=True)
     ]
     for title, offsets in (("first input", np.concatenate(steps[:2])), ("second input", steps[2])):
-        planned.append(Planned(f"{name}: kept labels, {title}", meaning, _share(int((offsets == 0).sum()), offsets, keep)))
+        kept = int((offsets == 0).sum())
+        planned.append(Planned(f"{name}: kept labels, {title}", meaning, _share(kept, offsets, keep)))
     everything = np.concatenate(steps)
     groups = min(GROUPS, labels - 1) if labels > 2 else 0
     for number, group in enumerate(np.array_split(np.arange(1, labels), groups) if groups else []):
@@ -138,7 +139,8 @@ def _label_tests(part: Part, outputs: list[NDArray[Any]]) -> list[Planned]:
         planned.append(Planned(f"{name}: lies, group {number + 1}", meaning, _share(count, everything, chance)))
     agree = keep**2 + (1 - keep) ** 2 / (labels - 1)
     first, again = steps[:2]
-    pairs = [(f"rows {lag} apart", first[:-lag], first[lag:], lag) for lag in (1, block_rows(1)) if len(first) > 2 * lag]
+    lags = [lag for lag in (1, block_rows(1)) if len(first) > 2 * lag]
+    pairs = [(f"rows {lag} apart", first[:-lag], first[lag:], lag) for lag in lags]
     for title, a, b, lag in [*pairs, ("two releases", first, again, 0)]:
         # disjoint pairs are independent of each other
         chosen = np.arange(len(a)) % (2 * lag) < lag if lag else np.ones(len(a), dtype=bool)

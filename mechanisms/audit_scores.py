@@ -1,7 +1,7 @@
 r"""A score learnt on a pilot: an estimate of log dQ/dP for numbers, vectors, and values that come again.
 
     values seen often, and outcomes that are no finite numbers    log of the ratio of their counts (+ 1/2)
-    other numbers                                                 the same for bins with quantiles as ends, fine in the tails
+    other numbers                                                 the same for bins between quantiles
     other vectors                                                 logistic regression on z, |z|, z^2 and products
 
 All of it is fixed before the outputs that are judged are drawn, so that no choice here can cause a false alarm.

@@ -169,7 +169,8 @@ def _neighbours(parts: list[Part], protect: str) -> str:
         cells = []
         for part in parts:
             values = [part.domain.labels[0][int(part.ends[end][0])]] if part.labels else part.ends[end].tolist()
-            cells += [f"{c} = {v:g}" if isinstance(v, float) else f"{c} = {v}" for c, v in zip(part.columns, values)]
+            shown_values = (f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+            cells += [f"{c} = {value}" for c, value in zip(part.columns, shown_values, strict=True)]
         return ", ".join(cells[:6]) + (", ..." if len(cells) > 6 else "")
 
     return f"{protect}: {shown(0)} against {shown(1)}"

@@ -3,7 +3,8 @@ r"""Discrete Laplace noise on the grid, exactly: pure epsilon-DP without any num
 Y = g (X + K) with X = x/g rounded to an integer, P(K = k) = (1 - q)/(1 + q) q^|k|, q = e^{-1/t}, t = scale/g an
 integer. X moves by at most D_j = ceil(upper_j/g_j) - floor(lower_j/g_j), so a coordinate's loss is at most
 D_j/t_j, a record's their sum and an attribute's the largest (Ghosh, Roughgarden & Sundararajan 2012). Noise is
-sampled in integer arithmetic (`integers`), and integers below 2^53 are exact as floats.
+sampled in integer arithmetic (`integers`), with the same work whatever it is, and integers below 2^53 are exact as
+floats.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ class DiscreteLaplace(AdditiveLaw):
             round_(row)
             row += whole
             np.clip(row, low[j], high[j], out=row)
-            # Integer arithmetic; the clip, of the sum, is reached with probability e^(-2^30).
+            # Integer arithmetic; clipping the sum is post-processing, reached with probability below e^(-2^30).
             total = row.astype(np.int64) + discrete_laplace(words, rows, steps[j])
             row[:] = np.clip(total, -(2**53), 2**53)
             row *= grid[j]

@@ -1,7 +1,7 @@
-"""The command ``privfit``: calibrate, curve, ledger, release, fit, demo.
+"""The command ``privfit``: calibrate, curve, ledger, release, audit, fit, demo.
 
-A user's mistake ends with exit code 2 and one line on stderr, what a ledger refuses with exit code 3. Commands
-import what they need when they run, so that ``privfit --help`` is quick.
+A user's mistake ends with exit code 2 and one line on stderr, what a ledger refuses with exit code 3, an audit with
+an alarm with exit code 4. Commands import what they need when they run, so that ``privfit --help`` is quick.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from privfit.cli_audit import audit
 from privfit.cli_calibrate import calibrate
 from privfit.cli_curve import curve
 from privfit.cli_demo import demo
@@ -31,8 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (calibrate, curve, release, fit, demo):
-    app.command(no_args_is_help=command in (calibrate, curve, release, fit))(command)
+for command in (calibrate, curve, release, audit, fit, demo):
+    app.command(no_args_is_help=command is not demo)(command)
 app.add_typer(ledger)
 
 
@@ -53,8 +54,9 @@ def front(
     """Fit the noise to a privacy budget, then fit models to the noisy data.
 
     A data holder calibrates noise (calibrate, curve), keeps account of what
-    is spent (ledger) and releases a table once (release). Anybody who has
-    the released file fits models to it, corrected for the noise (fit).
+    is spent (ledger), releases a table once (release) and tests whether a
+    mechanism keeps its promise (audit). Anybody who has the released file
+    fits models to it, corrected for the noise (fit).
     Start with: privfit demo
     """
 
@@ -80,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code.
 
-    0: done; 2: a mistake of the user; 3: a ledger refuses; 70: a mistake of ours.
+    0: done; 2: a mistake of the user; 3: a ledger refuses; 4: an audit raised an alarm; 70: a mistake of ours.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@
     plot_roc          true against false positives of a membership test, logarithmic
     plot_profile      delta against epsilon, far into the tail
     plot_composition  epsilon against the number of releases
+    plot_audit        the claimed curve and what an audit saw, with confidence boxes
     plot_region       which (delta0, lambda) of zero-inflated Laplace noise meet a target
     plot_coefficients, plot_cost   estimates of fits, and what privacy costs them
 
@@ -12,6 +13,7 @@ A figure made here belongs to no window: ``ax.figure.savefig(path)`` writes it. 
 draw on axes that are passed to them.
 """
 
+from privfit.figures_audit import plot_audit
 from privfit.figures_composition import plot_composition, plot_region
 from privfit.figures_fits import Intervals, plot_coefficients, plot_cost
 from privfit.figures_profile import plot_profile
@@ -19,6 +21,7 @@ from privfit.figures_tradeoff import plot_curves, plot_roc, plot_tradeoff
 
 __all__ = [
     "Intervals",
+    "plot_audit",
     "plot_coefficients",
     "plot_composition",
     "plot_cost",

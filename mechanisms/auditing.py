@@ -32,7 +32,8 @@ from privfit.mechanisms.audit_noise import Sample, atom_test, fit_tests, joint_t
 from privfit.mechanisms.audit_release import release_tests
 from privfit.mechanisms.audit_report import AuditPoint, AuditReport, AuditTest, run_tests
 from privfit.mechanisms.audit_scores import learn_score
-from privfit.mechanisms.domains import as_domains
+from privfit.mechanisms.domain import Box
+from privfit.mechanisms.domains import Domain, as_domains
 from privfit.mechanisms.grid import ROUNDINGS
 from privfit.mechanisms.law import Law, check_protect
 from privfit.mechanisms.product import Product
@@ -136,7 +137,7 @@ def _audit_law(
 
     check_protect(protect)
     check_choice("rounding", rounding, tuple(ROUNDINGS))
-    declared = as_domains(domain)
+    declared = tuple(map(_without_encoding, as_domains(domain)))
     where = declared[0] if len(declared) == 1 else declared
     claimed = shifted(law.tradeoff(where, protect), law.slack(where))
     parts = parts_of(law, where, protect)
@@ -162,6 +163,14 @@ def _audit_law(
         tests=tuple(tests),
         points=tuple(points),
     )
+
+
+def _without_encoding(domain: Domain) -> Domain:
+    """The same bounds for numbers: an audit sends numbers, whatever dates or labels they stand for."""
+    if type(domain) is not Box:
+        return domain
+    bounds = dict(zip(domain.columns, domain.intervals, strict=True))
+    return Box(bounds, dict(zip(domain.columns, domain.fill, strict=True)))
 
 
 def _neighbours(parts: list[Part], protect: str) -> str:

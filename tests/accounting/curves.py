@@ -1,6 +1,9 @@
 """One curve of every family, for tests that hold for all of them."""
 
+from functools import cache
+
 import numpy as np
+import pytest
 
 import privfit.accounting as pa
 from privfit.accounting.discrete_noise import discrete_gaussian, discrete_laplace
@@ -54,4 +57,27 @@ CURVES = {
 SYMMETRIC = {name: curve for name, curve in CURVES.items() if name != "points"}
 ALPHAS = np.concatenate([[0.0, 1e-12, 1e-6, 1e-3], np.linspace(0.01, 0.99, 41), [1 - 1e-6, 1.0]])
 THRESHOLDS = np.array([-5.0, -1.5, -0.7, -0.3, -1e-3, 0.0, 1e-3, 0.3, 0.7, 1.0, 1.5, 5.0, 20.0])
+
+# families whose numbers cost many milliseconds each: most points are compared in the long run only
+COSTLY = {
+    "limit, shape 3",
+    "shuffled",
+    "group of 2",
+    "implied by RDP",
+    "implied by zCDP",
+    "limits composed",
+    "subsampled steps",
+}
+quick_and_full = [
+    *(pytest.param(name, name not in COSTLY, id=name) for name in CURVES),
+    *(pytest.param(name, True, id=f"{name}, every point", marks=pytest.mark.slow) for name in COSTLY),
+]
+
+
+@cache
+def at_levels(name, bound):
+    """The curve of a family at all levels, which several tests look at."""
+    values = CURVES[name].curve(ALPHAS, bound=bound)
+    values.setflags(write=False)
+    return values
 

@@ -127,6 +127,8 @@ def _decoded(array: Any) -> Any:
             array = array.dictionary_decode()
         elif kind.is_run_end_encoded(array.type):
             array = pc.run_end_decode(array)
+        elif kind.is_map(array.type):
+            array = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
         elif str(array.type) in ("string_view", "binary_view"):
             array = array.cast(pa.large_string() if "string" in str(array.type) else pa.large_binary())
         else:
@@ -144,8 +146,6 @@ def _tag(type_: Any) -> str:
         return "binary"
     if kind.is_list(type_) or kind.is_large_list(type_):
         return "list"
-    if kind.is_map(type_):
-        return "map"
     if kind.is_fixed_size_list(type_):
         return f"list[{type_.list_size}]"
     if kind.is_struct(type_):
@@ -171,7 +171,7 @@ def _dense(update: Update, array: Any) -> None:
         ends = _ends(array, kind.is_large_string(type_) or kind.is_large_binary(type_))
         update(np.diff(ends).view(np.uint8))
         update(_buffer(array, 2)[ends[0] : ends[-1]])
-    elif _tag(type_) in ("list", "map"):
+    elif _tag(type_) == "list":
         update(np.diff(_ends(array, kind.is_large_list(type_))).view(np.uint8))
         _feed(update, array.flatten())
     elif kind.is_fixed_size_list(type_):

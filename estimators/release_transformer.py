@@ -217,18 +217,8 @@ class ReleaseTransformer(_Container):
         rng = self._simulation(table, domain)
         if rng is None and self.ledger is None:
             self._warn()
-        done = release(
-            table,
-            self.law_,
-            domain,
-            self.public,
-            rng,
-            self.rounding,
-            ledger=self.ledger,
-            label=self.label,
-            part=self.part,
-            protect=self.protect,
-        )
+        spend = {"ledger": self.ledger, "label": self.label, "part": self.part, "protect": self.protect}
+        done = release(table, self.law_, domain, self.public, rng, self.rounding, **spend)
         if self.keep_index and done.kind == "pandas":
             done.frame.index = table.index
         self._log[:] = [done]
@@ -241,8 +231,6 @@ class ReleaseTransformer(_Container):
         if not log:
             raise AttributeError("release_ is there after the first transform or fit_transform.")
         return log[-1]
-
-    # --- schema -----------------------------------------------------------------------------------------
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         table = dense_table(X)
@@ -282,8 +270,6 @@ class ReleaseTransformer(_Container):
         if nw.dependencies.is_pandas_dataframe(wanted):
             return frame.to_pandas()
         return frame.to_polars() if nw.dependencies.is_polars_dataframe(wanted) else frame.to_native()
-
-    # --- noise ------------------------------------------------------------------------------------------
 
     def _simulation(self, table: Any, domain: Domains) -> np.random.Generator | None:
         """The reproducible source, if one is asked for: simulations only."""

@@ -52,9 +52,10 @@ class Ball:
         names = as_columns("columns", range(dim) if columns is None else columns)
         if len(names) != dim:
             raise ValueError(f"columns must name dim = {dim} columns, got {len(names)}.")
-        if isinstance(radius, np.ndarray):
+        given: Any = radius
+        if isinstance(given, np.ndarray):
             raise TypeError(f"radius must be a number, got an array. {DECLARE}")
-        object.__setattr__(self, "radius", check_number("radius", radius, 1e-150, 1e150, hint=DECLARE))
+        object.__setattr__(self, "radius", check_number("radius", given, 1e-150, 1e150, hint=DECLARE))
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "columns", names)
 

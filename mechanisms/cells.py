@@ -2,7 +2,9 @@
 
 The type of a column is schema; what its cells hold can neither make reading fail nor change what an error says.
 Families: "number", "boolean", "date", "text", "object" (anything, cell by cell) and "missing" (a column of the type
-null). Cells arrive as real numbers with nan, datetime64 with NaT, or objects with None for what is missing.
+null). Cells arrive as real numbers with nan, datetime64 with NaT, or objects with None for what is missing. Text that
+is only compared with labels arrives cut to one code unit more than the longest of them, the same work for every cell;
+what is missing is then a cell that equals no label.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def array_cells(values: NDArray[Any], what: str) -> Cells:
     return _FAMILIES[values.dtype.kind], str(values.dtype), values
 
 
-def frame_cells(native: Any, kind: str, column: Any) -> Cells:
+def frame_cells(native: Any, kind: str, column: Any, most: int | None = None) -> Cells:
     """Return the family and the cells of a column of a data frame, or raise TypeError.
 
     Parameters
@@ -65,6 +67,8 @@ def frame_cells(native: Any, kind: str, column: Any) -> Cells:
     kind : {"pandas", "polars", "pyarrow"}
     column : str or int
         Its name, for the message.
+    most : int, optional
+        Code units of UTF-8 in the longest label, if text is only compared with labels.
 
     Examples
     --------
@@ -75,13 +79,13 @@ def frame_cells(native: Any, kind: str, column: Any) -> Cells:
     """
     what = f"column {column!r}"
     if kind == "pandas":
-        return _pandas_cells(native, what)
+        return _pandas_cells(native, what, most)
     if kind == "polars":
-        return _polars_cells(native, what)
-    return _arrow_cells(native, what)
+        return _polars_cells(native, what, most)
+    return _arrow_cells(native, what, most)
 
 
-def _pandas_cells(series: Any, what: str) -> Cells:
+def _pandas_cells(series: Any, what: str, most: int | None) -> Cells:
     import pandas as pd
 
     dtype = series.dtype
@@ -89,15 +93,18 @@ def _pandas_cells(series: Any, what: str) -> Cells:
         return array_cells(np.asarray(series.sparse.to_dense().to_numpy()), what)
     if isinstance(dtype, np.dtype):
         return array_cells(series.to_numpy(), what)
-    if isinstance(dtype, pd.ArrowDtype):
+    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         import pyarrow as pa
 
-        return _arrow_cells(pa.array(series.array), what)
+        return _arrow_cells(pa.array(series.array), what, most)
     if isinstance(dtype, pd.CategoricalDtype):
-        family, _, labels = _pandas_cells(dtype.categories.to_series(), what)
-        # The cells become objects: a code -1 (missing) then picks the None at the end.
-        table = np.empty(len(labels) + 1, dtype=object)
-        table[:-1] = labels if family != "date" else list(labels)
+        family, _, labels = _pandas_cells(dtype.categories.to_series(), what, most=None)
+        if family == "text" and most:
+            table = np.array([*labels, "\U0010ffff" * (most + 1)], dtype=f"U{most + 1}")
+        else:
+            table = np.empty(len(labels) + 1, dtype=object)
+            table[:-1] = labels if family != "date" else list(labels)
+        # The code of a missing cell, -1, picks what stands at the end.
         return family, f"categorical of {dtype.categories.dtype}", table[series.cat.codes.to_numpy()]
     if isinstance(dtype, pd.StringDtype):
         return "text", "string", series.to_numpy(dtype=object)
@@ -111,7 +118,7 @@ def _pandas_cells(series: Any, what: str) -> Cells:
     raise _unreadable(what, dtype, "")
 
 
-def _polars_cells(series: Any, what: str) -> Cells:
+def _polars_cells(series: Any, what: str, most: int | None) -> Cells:
     import polars as pl
 
     if series.dtype == pl.Object:
@@ -119,17 +126,17 @@ def _polars_cells(series: Any, what: str) -> Cells:
     if series.dtype.is_integer():
         # Its own cast: Arrow has no integers of 128 bits.
         return "number", str(series.dtype), series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    return _arrow_cells(series.to_arrow(), what)
+    return _arrow_cells(series.to_arrow(), what, most)
 
 
-def _arrow_cells(array: Any, what: str) -> Cells:
+def _arrow_cells(array: Any, what: str, most: int | None) -> Cells:
     import pyarrow as pa
     from pyarrow import types
 
     cells = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     kind = cells.type
     if types.is_dictionary(kind):
-        family, _, values = _arrow_cells(cells.cast(kind.value_type), what)
+        family, _, values = _arrow_cells(cells.cast(kind.value_type), what, most)
         return family, f"dictionary of {kind.value_type}", values
     if types.is_null(kind):
         return "missing", "null", np.full(len(cells), np.nan)
@@ -140,7 +147,7 @@ def _arrow_cells(array: Any, what: str) -> Cells:
     if types.is_date(kind) or types.is_timestamp(kind):
         return "date", str(kind), _arrow_dates(cells)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "text", str(kind), cells.to_numpy()
+        return "text", str(kind), _arrow_text(cells, most) if most else cells.to_numpy()
     name = "duration" if types.is_duration(kind) else "time" if types.is_time(kind) else ""
     raise _unreadable(what, "bytes" if types.is_binary(kind) or types.is_large_binary(kind) else kind, name)
 
@@ -150,6 +157,26 @@ def _arrow_numbers(cells: Any) -> NDArray[np.float64]:
 
     # Unsafe, because the safe cast refuses integers above 2^53, with the person's value in its message.
     return np.asarray(cells.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(), dtype=np.float64)
+
+
+def _arrow_text(cells: Any, most: int) -> NDArray[np.bytes_]:
+    """Return the first most + 1 bytes of every cell, padded with 0; a missing one is of bytes that UTF-8 has not."""
+    import pyarrow as pa
+
+    wide, done = np.empty((len(cells), most + 1), dtype=np.uint8), 0
+    for chunk in cells.cast(pa.large_string()).chunks:
+        if not len(chunk):
+            continue
+        _, ends, data = chunk.buffers()
+        ends = np.frombuffer(ends, dtype=np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
+        # One byte at least, to read where no cell has any.
+        units = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
+        start, length, missing = ends[:-1], np.diff(ends), chunk.is_null().to_numpy(zero_copy_only=False)
+        for j, own in enumerate(wide[done : done + len(chunk)].T):
+            found = units[np.minimum(start + j, len(units) - 1)]
+            own[:] = np.where(missing, 255, np.where(j < length, found, 0))
+        done += len(chunk)
+    return wide.view(f"S{most + 1}")[:, 0]
 
 
 def _arrow_dates(cells: Any) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.cells import Cells, array_cells, check_names, frame_cells
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.encoding import NUMBERS, Encoding, label_families, label_step
-from privfit.mechanisms.labels import Label
+from privfit.mechanisms.labels import Label, longest
 
 __all__ = ["Table", "read_table"]
 
@@ -87,7 +87,7 @@ class Table:
 
     def numbers(self, column: Column, encoding: Encoding = NUMBERS) -> NDArray[Any]:
         """Return a column of numbers by an encoding, shape (rows,), any real dtype, missing as nan."""
-        family, dtype, cells = self._cells(column)
+        family, dtype, cells = self._cells(column, longest(getattr(encoding, "labels", None)))
         if family not in encoding.reads:
             wanted = {"number": "real numbers", "date": "dates"}.get(encoding.kind, "the labels of its encoding")
             raise TypeError(
@@ -96,8 +96,11 @@ class Table:
         return cells if family == "missing" else encoding.read(cells)
 
     def labels(self, column: Column, labels: tuple[Label, ...] | None = None) -> NDArray[Any]:
-        """Return a column of labels, shape (rows,), any dtype; of a type that can hold `labels`."""
-        family, dtype, cells = self._cells(column)
+        """Return a column of labels, shape (rows,), any dtype.
+
+        With `labels`, of a type that can hold them, and good for no more than `label_codes` of these labels.
+        """
+        family, dtype, cells = self._cells(column, longest(labels))
         if labels is not None and family not in label_families(labels):
             raise TypeError(
                 f"column {column!r} must hold the declared labels, got {family}s (dtype {dtype}). {label_step(labels)}"
@@ -110,7 +113,7 @@ class Table:
         # As objects, numpy would turn dates of fine units into integers.
         return np.array([*values, None], dtype=object)[:-1].copy() if values.dtype.kind == "M" else values
 
-    def _cells(self, column: Column) -> Cells:
+    def _cells(self, column: Column, most: int | None) -> Cells:
         return array_cells(self._array[:, self.names.index(column)], f"column {column!r}")
 
     def build(self, columns: dict[Column, Any]) -> Any:
@@ -136,8 +139,8 @@ class _Frame(Table):
         self.rows = len(frame)
         self._frame = frame
 
-    def _cells(self, column: Column) -> Cells:
-        return frame_cells(self._frame.get_column(column).to_native(), self.kind, column)
+    def _cells(self, column: Column, most: int | None) -> Cells:
+        return frame_cells(self._frame.get_column(column).to_native(), self.kind, column, most)
 
     def public(self, column: Column) -> Any:
         import narwhals as nw

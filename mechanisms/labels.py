@@ -7,13 +7,13 @@ more data for some cells than for others. Object cells go through one dictionary
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NUMBER_TYPES", "Label", "check_labels", "label_codes", "type_ids"]
+__all__ = ["NUMBER_TYPES", "Label", "check_labels", "label_codes", "longest", "type_ids"]
 
 Label = str | int | bool
 Codes = NDArray[np.int64]
@@ -84,10 +84,24 @@ def check_labels(column: Any, values: Any) -> tuple[Label, ...]:
     return own
 
 
+def longest(labels: tuple[Label, ...] | None) -> int | None:
+    r"""Return the most code units of UTF-8 in a label, at least 1; None unless they are strings.
+
+    Examples
+    --------
+    >>> longest(("no", "\u00e9t\u00e9"))
+    5
+    """
+    if labels is None or not isinstance(labels[0], str):
+        return None
+    return max(1, *(len(str(label).encode("utf-8", "surrogatepass")) for label in labels))
+
+
 def label_codes(values: NDArray[Any], labels: tuple[Label, ...], other: int) -> Codes:
     """Return the positions of the labels that cells hold; total, `other` for cells that hold none of them.
 
-    Equal numbers are the same label: a cell 1, 1.0 or True holds the labels 1 and True. Text never is a number.
+    Equal numbers are the same label: a cell 1, 1.0 or True holds the labels 1 and True. Text never is a number. An
+    array of bytes is text in UTF-8 (see `privfit.mechanisms.cells`).
 
     Parameters
     ----------
@@ -110,8 +124,9 @@ def label_codes(values: NDArray[Any], labels: tuple[Label, ...], other: int) -> 
         values, kind = values.astype(object), "O"
     if kind == "O":
         return _codes_of_objects(values, labels, other)
+    equal: Callable[[Any], NDArray[np.bool_]] | None
     if isinstance(labels[0], str):
-        equal = _Text(values, max(map(len, labels))) if kind == "U" else None
+        equal = _Text(values, longest(labels) or 1) if kind in "US" else None
     else:
         equal = _Number(values) if kind in "biuf" else None
     codes = np.full(len(values), other, dtype=np.int64)
@@ -134,18 +149,22 @@ class _Number:
 
 
 class _Text:
-    """Which cells of an array of text equal a string, every character compared."""
+    """Which cells of an array of text equal a string, every code unit compared."""
 
-    def __init__(self, values: NDArray[Any], longest: int) -> None:
-        # One character more than any label, so that longer text matches none.
-        self._width = longest + 1
-        cells = np.ascontiguousarray(values.astype(f"=U{self._width}"))
-        self._characters = np.ascontiguousarray(cells.view(np.uint32).reshape(len(values), self._width).T)
+    def __init__(self, values: NDArray[Any], most: int) -> None:
+        # One unit more than any label, so that longer text matches none.
+        self._width = most + 1
+        self._codec, unit = ("utf-8", "u1") if values.dtype.kind == "S" else ("utf-32-le", "<u4")
+        cells = np.ascontiguousarray(values.astype(f"<{values.dtype.kind}{self._width}"))
+        self._units = np.ascontiguousarray(cells.view(unit).reshape(len(values), self._width).T)
 
-    def __call__(self, label: str) -> NDArray[np.bool_]:
-        equal = np.ones(self._characters.shape[1], dtype=bool)
-        for own, wanted in zip(self._characters, label.ljust(self._width, "\0"), strict=True):
-            equal &= own == ord(wanted)
+    def __call__(self, label: Any) -> NDArray[np.bool_]:
+        wanted = np.zeros(self._width, dtype=self._units.dtype)
+        own = np.frombuffer(label.encode(self._codec, "surrogatepass"), dtype=wanted.dtype)
+        wanted[: len(own)] = own
+        equal = np.ones(self._units.shape[1], dtype=bool)
+        for units, unit in zip(self._units, wanted, strict=True):
+            equal &= units == unit
         return equal
 
 

@@ -7,10 +7,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.mechanisms import Categories, RandomizedResponse, release
+from privfit.mechanisms.frames import read_table
 from privfit.mechanisms.labels import label_codes
 
 TEXT = ("a", "bb", "", "é", "\U0001f600x")
@@ -32,6 +33,7 @@ def test_text_of_every_dtype_is_compared_in_full(cells):
         np.array(cells, dtype=f">U{wide + 7}"),
         np.array(cells, dtype=object),
         np.array(cells, dtype=np.dtypes.StringDType()),
+        np.array([cell.encode() for cell in cells]),
         np.repeat(np.array(cells), 3)[::3],
     ):
         assert label_codes(array, TEXT, 3).tolist() == wanted
@@ -61,7 +63,6 @@ def test_numbers_of_every_dtype(code, labels):
 def test_other_dtypes_hold_no_label(labels):
     for cells in (
         np.array([1 + 0j]),
-        np.array([b"1"]),
         np.array([1], dtype="m8[s]"),
         np.array([1], dtype="M8[s]"),
         np.array([(1,)], dtype=[("x", int)]),
@@ -76,6 +77,28 @@ def test_equal_numbers_are_one_label():
     cells[:] = [True, 1, 1.0, np.bool_(True), np.uint8(1), np.float16(1), "1"]
     assert label_codes(cells, (0, 1), -1).tolist() == [1, 1, 1, 1, 1, 1, -1]
     assert label_codes(cells, (False, True), -1).tolist() == [1, 1, 1, 1, 1, 1, -1]
+
+
+CELL = st.one_of(st.none(), st.text(max_size=4), st.sampled_from([*TEXT, "\0"]))
+
+
+@settings(deadline=None)  # the first table imports a library
+@given(st.lists(CELL, max_size=20), st.integers(0, 5))
+def test_text_cut_to_the_labels_equals_them_where_the_whole_does(cells, skip):
+    labels = ("a", "", "é", "\U0010ffff", "\ud7ff\U0001f600")
+    kinds = [pa.string(), pa.large_string(), pa.string_view()]
+    tables = [pa.table({"l": pa.array(["x" * 9] * skip + cells, kind).slice(skip)}) for kind in kinds]
+    tables.append(pa.table({"l": pa.chunked_array([cells[:skip], [], cells[skip:]], pa.string())}))
+    tables.append(pl.DataFrame({"l": pl.Series(cells, dtype=pl.String)}))
+    known = list(dict.fromkeys(c for c in cells if c is not None))
+    tables.append(pd.DataFrame({"l": pd.Categorical(cells, categories=pd.Index(known, dtype="str"))}))
+    tables.append(pd.DataFrame({"l": cells}, dtype="str"))
+    # trailing zeros are what short text is padded with
+    wanted = plain_codes([None if c is None else c.rstrip("\0") for c in cells], labels, 4)
+    for table in tables:
+        found = read_table(table, ("l",)).labels("l", labels)
+        assert found.dtype.kind in "SU" and found.dtype.itemsize <= 4 * 9
+        assert label_codes(found, labels, 4).tolist() == wanted
 
 
 def test_no_cells_and_one_cell():

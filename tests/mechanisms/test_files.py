@@ -1,6 +1,7 @@
-"""Releases as Parquet: round trips, and the edits that are refused."""
+"""Releases as Parquet, Arrow IPC and CSV: round trips, and the edits that are refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,11 @@ from privfit.mechanisms import (
     Gaussian,
     RandomizedResponse,
     SymmetricLaplace,
+    ZeroInflatedLaplace,
     load_release,
     release,
 )
+from privfit.mechanisms.reader import open_release
 
 BOX, LABELS = Box({"age": (17, 90), "hours": (0, 100)}), Categories({"income": ["no", "yes"]})
 LAW = {("age", "hours"): Gaussian([50.0, 80.0]), "income": RandomizedResponse(1.0)}
@@ -37,10 +40,14 @@ def cells(frame):
     }
 
 
+FILES = ("r.parquet", "r.PQ", "r.arrow", "r.feather", "r.ipc", "r.csv", "parts")
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_round_trip(kind, tmp_path):
+@pytest.mark.parametrize("name", ["r.parquet", "r.arrow", "r.csv"])
+def test_round_trip(kind, name, tmp_path):
     out = release(KINDS[kind], LAW, (BOX, LABELS), public=["state"])
-    path = tmp_path / "r.parquet"
+    path = tmp_path / name
     out.save(path)
     again = load_release(str(path))
     assert type(again.frame) is type(out.frame) and cells(again.frame) == cells(out.frame)
@@ -49,8 +56,9 @@ def test_round_trip(kind, tmp_path):
     for other in KINDS:
         assert cells(load_release(path, other).frame) == cells(out.frame)
     assert load_release(path, "numpy").frame.shape == (2, 4)
-    again.save(tmp_path / "again.parquet")
-    assert load_release(tmp_path / "again.parquet").law == out.law
+    for other in FILES:
+        again.save(tmp_path / f"again-{other}")
+        assert cells(load_release(tmp_path / f"again-{other}").frame) == cells(out.frame)
 
 
 def test_arrays_round_trip(tmp_path):
@@ -132,7 +140,7 @@ EDITS = {
     "domain": (lambda r: r["domain"][0].update(intervals=[[17, 80], [0, 100]]), None, "checksum"),
     "secure": (lambda r: r.update(secure=False), None, "checksum"),
     "rows": (lambda r: r.update(n_rows=3), None, "checksum"),
-    "format": (lambda r: r.update(format=99), None, "format"),
+    "format": (lambda r: r.update(format=99), None, "cannot be read: its format is none of 1 and 2"),
     "no domain": (lambda r: r.pop("domain"), None, "changed"),
     "no checksum": (lambda r: r.pop("checksum"), None, "checksum"),
     "row removed": (None, lambda t: t.slice(0, 1), "rows"),
@@ -167,15 +175,28 @@ def test_files_without_a_law_are_refused(tmp_path):
     FRAME.to_parquet(tmp_path / "plain.parquet")
     with pytest.raises(ValueError, match="carries no law"):
         load_release(tmp_path / "plain.parquet")
-    (tmp_path / "text.parquet").write_text("age,hours")
-    with pytest.raises(ValueError, match="no Parquet file"):
-        load_release(tmp_path / "text.parquet")
+    table = pa.Table.from_pandas(FRAME)
+    with pa.OSFile(str(tmp_path / "plain.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(ValueError, match="carries no law"):
+        load_release(tmp_path / "plain.arrow")
+    FRAME.to_csv(tmp_path / "plain.csv")
+    with pytest.raises(ValueError, match=r"carries no law.*plain\.csv\.law\.json must lie beside it"):
+        load_release(tmp_path / "plain.csv")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="no release, or its writing has not ended"):
+        load_release(tmp_path / "folder")
+    for suffix, kind in {"parquet": "Parquet", "feather": "Arrow IPC", "xlsx": "Parquet, Arrow IPC or CSV"}.items():
+        for text in ("age,hours", "", "PAR1", "ARROW1"):
+            (tmp_path / f"text.{suffix}").write_text(text)
+            with pytest.raises(ValueError, match=f"no {kind} file, or a damaged one"):
+                load_release(tmp_path / f"text.{suffix}")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load_release(tmp_path / "nowhere.parquet")
 
 
 def test_metadata_that_is_no_record_is_refused(saved):
-    for text in (b"not json", b"[]", b"null", b"{}"):
+    for text in (b"not json", b"[]", b"null", b"{}", b"\xff"):
         pq.write_table(pq.read_table(saved).replace_schema_metadata({b"privfit": text}), saved)
         with pytest.raises(ValueError, match="changed after it was saved"):
             load_release(saved)
@@ -184,3 +205,42 @@ def test_metadata_that_is_no_record_is_refused(saved):
 def test_kind_is_checked(saved):
     with pytest.raises(ValueError, match="kind must be one of"):
         load_release(saved, "excel")
+
+
+SAMPLE = Path(__file__).parent / "samples" / "format1.parquet"
+
+
+def test_files_of_the_first_format_are_read(tmp_path):
+    """Written by privfit 0.1.0 before there were parts: one checksum over everything."""
+    old = load_release(SAMPLE)
+    assert cells(old.frame) == {
+        "age": [20.0, 56.65625, 45.0],
+        "state": ["x", "y", "x"],
+        "income": ["no", "no", "no"],
+        "hours": [1.0, 55.3125, 40.0],
+    }
+    law = old.law.parts[("age", "hours")]
+    assert law == ZeroInflatedLaplace([50.0, 80.0], 0.25) and old.domain[0] == BOX and old.kind == "pandas"
+    assert [piece.n_rows for piece in open_release(SAMPLE)] == [3]
+    old.save(tmp_path / "new.parquet")
+    assert cells(load_release(tmp_path / "new.parquet").frame) == cells(old.frame)
+
+
+FIRST = {
+    "value": (None, lambda t: t.set_column(0, "age", pa.array([20.0, 30.0, 45.0])), "its checksum does not fit"),
+    "public value": (None, lambda t: t.set_column(1, "state", pa.array(["x", "y", "z"])), "its checksum does not fit"),
+    "secure": (lambda r: r.update(secure=False), None, "its checksum does not fit"),
+    "rows": (None, lambda t: t.slice(0, 2), "rows"),
+    "scale": (set_scale, None, "grid"),
+    "guarantee": (lambda r: r["guarantee"].update(slack=1e-30), None, "its guarantee is not that of its law"),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_edited_files_of_the_first_format_are_refused(name, tmp_path):
+    change_record, change_table, message = FIRST[name]
+    path = tmp_path / "old.parquet"
+    path.write_bytes(SAMPLE.read_bytes())
+    edit(path, change_record, change_table)
+    with pytest.raises(ValueError, match=message):
+        load_release(path)

@@ -137,7 +137,11 @@ def audit(
             if claim is None or given is None or len(given) != 2:
                 raise ValueError("a function needs --claim and two times --input, its neighbouring inputs.")
             pair = (_literal(given[0]), _literal(given[1]))
-            report = run(read_function(subject), claimed=read_claim(claim), inputs=pair, **options)
+            function, curve = read_function(subject), read_claim(claim)
+            try:
+                report = run(function, claimed=curve, inputs=pair, **options)
+            except RuntimeError as error:  # the function's own mistake, and so the user's
+                raise ValueError(str(error)) from error
         elif Path(subject).exists() or Path(subject).suffix:
             _refuse("a release file", described | declared | own)
             saved = open_release(subject)

@@ -1,8 +1,8 @@
 """Figure of an audit: the claimed trade-off curve and what the samples show, on linear and logarithmic axes.
 
-A point is an event: how often the first input is taken for the second, and how often the second is missed. Its box
-holds the true rates. A mechanism that keeps its claim has every true point on or above the curve, so a box that lies
-below the curve as a whole is a breach.
+A point is an event: how often the first input is taken for the second, and how often the second is missed, with a
+box of confidence limits. The upper right corners bound the true rates of all events together; a mechanism that keeps
+its claim has every true point on or above the curve, so a corner below the curve is a breach.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_audit"]
 
+NOTE = "Upper right corners bound the true rates (error probability {:g} for all); one below the curve is a breach."
 SIGNS: tuple[tuple[bool, str, str, str], ...] = (
     (False, "evidence for the second input", "s", COLOURS[1]),
     (True, "evidence for the first input", "D", COLOURS[2]),
@@ -71,7 +72,7 @@ def plot_audit(report: AuditReport, ax: Axes | None = None, *, log: bool = False
         for own, logarithmic, panel in zip(axes, (False, True), ("linear axes", "logarithmic axes"), strict=True):
             _draw(own, report, logarithmic)
             own.set_title(panel, fontsize="medium")
-        finish(axes, name, True, note="Boxes hold the true rates. A box below the curve as a whole is a breach.")
+        finish(axes, name, True, note=NOTE.format(report.false_alarm))
         return figure
     _draw(ax, report, log)
     finish([ax], name, False)
@@ -84,12 +85,15 @@ def _draw(ax: Axes, report: AuditReport, log: bool) -> None:
     assert report.claimed is not None
     plot_tradeoff({"claimed curve": report.claimed}, ax, log=log, legend=False)
     floor = 0.6e-4 if log else 0.0
+    for line in ax.lines:
+        if line.get_label() == "claimed curve":
+            line.set_marker("")  # marks are for what was seen
     for swapped, label, marker, colour in SIGNS:
         points = [point for point in report.points if point.swapped is swapped]
         _boxes(ax, points, colour, floor)
         # zero has no place on a logarithmic axis: such points stand at its edge
         x, y = (np.maximum([getattr(point, name) for point in points], floor) for name in ("alpha", "beta"))
-        ax.plot(x, y, linestyle="", marker=marker, markersize=4, color=colour, label=label, clip_on=False)
+        ax.plot(x, y, linestyle="", marker=marker, markersize=2.5, color=colour, label=label, clip_on=False)
 
 
 def _boxes(ax: Axes, points: list[AuditPoint], colour: str, floor: float) -> None:
@@ -99,4 +103,4 @@ def _boxes(ax: Axes, points: list[AuditPoint], colour: str, floor: float) -> Non
         corner = (max(p.alpha_low, floor), max(p.beta_low, floor))
         size: Any = (p.alpha_high - corner[0], p.beta_high - corner[1])
         if min(size) >= 0:
-            ax.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor=colour, alpha=0.25, linewidth=0.8))
+            ax.add_patch(Rectangle(corner, *size, facecolor=(colour, 0.2), edgecolor=colour, linewidth=0.8))

@@ -19,6 +19,7 @@ from privfit.mechanisms.columns import Column
 from privfit.mechanisms.discrete_laplace import DiscreteLaplace
 from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.domains import as_domains
+from privfit.mechanisms.labels import label_codes
 from privfit.mechanisms.laplace import Laplace
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.product import Product
@@ -159,13 +160,10 @@ def draw(law: Law, domain: Any, parts: list[Part], end: int, rows: int, rounding
     out = []
     for part in parts:
         columns = frame[:, [declared.index(c) for c in part.columns]]
-        out.append(_codes(columns, part.domain) if part.labels else columns.astype(np.float64))
+        if part.labels:
+            columns = label_codes(columns[:, 0], part.domain.labels[0], -1)[:, None]
+        out.append(columns if part.labels else columns.astype(np.float64))
     return out
-
-
-def _codes(labels: NDArray[Any], domain: Categories) -> NDArray[Any]:
-    where = {label: code for code, label in enumerate(domain.labels[0])}
-    return np.array([[where.get(label, -1)] for label in labels[:, 0].tolist()], dtype=np.int64)
 
 
 def score(parts: list[Part], drawn: Drawn, stochastic: bool) -> Floats | None:

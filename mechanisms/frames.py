@@ -113,6 +113,10 @@ class Table:
         # As objects, numpy would turn dates of fine units into integers.
         return np.array([*values, None], dtype=object)[:-1].copy() if values.dtype.kind == "M" else values
 
+    def without_rows(self) -> Table:
+        """Return the table's schema alone: the same kind and columns, no rows."""
+        return Table(self._array[:0], self.names)
+
     def _cells(self, column: Column, most: int | None) -> Cells:
         return array_cells(self._array[:, self.names.index(column)], f"column {column!r}")
 
@@ -138,6 +142,9 @@ class _Frame(Table):
         self.names = as_columns("the table's column names", frame.columns)
         self.rows = len(frame)
         self._frame = frame
+
+    def without_rows(self) -> Table:
+        return _Frame(self._frame.head(0), self.kind)
 
     def _cells(self, column: Column, most: int | None) -> Cells:
         return frame_cells(self._frame.get_column(column).to_native(), self.kind, column, most)

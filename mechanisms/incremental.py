@@ -125,11 +125,10 @@ def release_new(
         raise TypeError("ledger must be a privfit.Ledger, got None: without one nobody counts what the waves spend.")
     plan = plan_release(law, domain, public, rounding)
     own, table = _ids_and_table(data, ids)
-    rows = read_table(table, plan.columns).rows
-    if len(own) != rows:
-        raise ValueError(f"ids must have one id for each of the {rows} rows of data, got {len(own)}.")
-    # a release of no rows finds whatever is wrong with the schema before anything is spent
-    release(_pick(table, np.zeros(rows, dtype=bool)), law, domain, plan.public, rng=0)
+    read = read_table(table, plan.columns)
+    if len(own) != read.rows:
+        raise ValueError(f"ids must have one id for each of the {read.rows} rows of data, got {len(own)}.")
+    plan.check_schema(read)
     with ExitStack() as spent:
         with book.adding(own, part) as new:
             entry = spending(plan, ledger, label, part, protect)

@@ -18,6 +18,7 @@ from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.domains import Domain, as_domains
 from privfit.mechanisms.grid import ROUNDINGS
+from privfit.mechanisms.keystream import KEY_BYTES
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.product import Product
 
@@ -104,6 +105,22 @@ class Plan:
                 "list them in public, or drop them."
             )
         return tuple(names)
+
+    def check_schema(self, table: Table) -> tuple[Column, ...]:
+        """Raise whatever is wrong with the names and types of a table, from its schema alone; return its names.
+
+        Parameters
+        ----------
+        table : Table
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `order`, and if a column has a type that cannot be read.
+        """
+        names = self.order(table.names)
+        self.release_rows(table.without_rows(), bytes(KEY_BYTES))
+        return names
 
     def release_rows(self, table: Table, master: bytes, first: int = 0) -> dict[Column, Any]:
         """Return the released columns of a table, or of some consecutive rows of one.

@@ -173,7 +173,7 @@ def release(
     spend = spending(plan, ledger, label, part, protect, rng)
     # An array without integer names has its columns in the order of the declarations.
     table = read_table(data, plan.columns)
-    names = plan.order(table.names)
+    names = plan.check_schema(table)
     check_machine()
     with spend:
         master = fresh_master() if rng is None else simulation_master(rng)

@@ -395,3 +395,14 @@ def test_the_ledger_of_pure_budgets_adds_epsilons():
         ledger.spend(laplace(0.5), "second", part="a")
     ledger.spend(laplace(0.5), "second", part="b")
     assert ledger.epsilon(0.0) == 0.6
+
+
+@pytest.mark.parametrize("kind", ["numpy", "pandas", "polars", "pyarrow"])
+def test_a_column_of_a_wrong_type_is_refused_before_anything_is_spent(kind):
+    columns = {"x": ["a", "b"]}
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+    data = np.array([["a"], ["b"]]) if kind == "numpy" else make[kind](columns)
+    ledger = Ledger(Budget(1.0, 1e-5))
+    with pytest.raises(TypeError, match="must hold real numbers"):
+        release(data, Gaussian(100.0), Box({"x": (0, 1)}), ledger=ledger)
+    assert not ledger.entries

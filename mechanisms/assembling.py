@@ -9,10 +9,9 @@ from typing import Any
 from privfit.mechanisms.atomic import replacing
 from privfit.mechanisms.dataset import PartInfo, finish_dataset
 from privfit.mechanisms.digests import PART_ROWS
-from privfit.mechanisms.formats import parquet_options
+from privfit.mechanisms.formats import SUFFIXES, parquet_options
 from privfit.mechanisms.law_record import Header
 from privfit.mechanisms.parts import read_part
-from privfit.mechanisms.sources import ARROW, PARQUET
 from privfit.mechanisms.work_folder import WorkFolder
 
 __all__ = ["assemble", "target_kind"]
@@ -31,17 +30,13 @@ def target_kind(path: Path) -> str:
     >>> target_kind(Path("out.parquet")), target_kind(Path("out"))
     ('parquet', 'folder')
     """
-    suffix = path.suffix.lower()
-    if suffix in PARQUET:
-        return "parquet"
-    if suffix in ARROW:
-        return "arrow"
-    if suffix:
+    kind = SUFFIXES.get(path.suffix.lower(), "") if path.suffix else "folder"
+    if kind not in ("parquet", "arrow", "folder"):
         raise ValueError(
             "target must end in .parquet or .arrow, or have no ending for a folder of Parquet files, "
             f"got {path.name!r}."
         )
-    return "folder"
+    return kind
 
 
 def assemble(

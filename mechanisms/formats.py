@@ -150,7 +150,10 @@ def released_types(header: Header) -> dict[str, tuple[str, ...]]:
 
 
 def parquet_options(header: Header) -> dict[str, Any]:
-    """Return how a release is written as Parquet: no dictionaries for noise, and page checksums.
+    """Return how a release is written as Parquet: grid values byte by byte, labels by dictionary, page checksums.
+
+    A grid value has few significant bits. With the bytes of equal weight side by side, lz4 stores it in about 3
+    bytes, for any domain; dictionaries take 2 at best, and 5 where the domain is wide beside the scale.
 
     Parameters
     ----------
@@ -163,8 +166,9 @@ def parquet_options(header: Header) -> dict[str, Any]:
     """
     numbers = set(header.grid)
     return {
+        "use_byte_stream_split": [name for name in header.texts if name in numbers],
         "use_dictionary": [name for name in header.texts if name not in numbers],
-        "compression": "snappy",
+        "compression": "lz4",
         "write_page_checksum": True,
     }
 

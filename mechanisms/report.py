@@ -6,17 +6,18 @@ import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from privfit.mechanisms.file_release import FileRelease
     from privfit.mechanisms.releasing import Release
 
 __all__ = ["expected_exact_rows", "report"]
 
 
-def expected_exact_rows(release: Release) -> dict[str, float]:
+def expected_exact_rows(release: Release | FileRelease) -> dict[str, float]:
     """Return the expected number n delta0 of rows without noise, by the law's columns.
 
     Parameters
     ----------
-    release : Release
+    release : Release or FileRelease
 
     Returns
     -------
@@ -30,12 +31,12 @@ def expected_exact_rows(release: Release) -> dict[str, float]:
     }
 
 
-def report(release: Release) -> str:
+def report(release: Release | FileRelease) -> str:
     """Return the guarantee of a release as text (see `Release.report`).
 
     Parameters
     ----------
-    release : Release
+    release : Release or FileRelease
 
     Returns
     -------

@@ -19,11 +19,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from privfit.mechanisms.formats import SUFFIXES
 from privfit.mechanisms.frames import read_table
 
-__all__ = ["ARROW", "PARQUET", "Reader", "Source", "SourceFile", "open_source"]
-
-PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+__all__ = ["Reader", "Source", "SourceFile", "open_source"]
 
 _BATCH_ROWS = 65_536
 _BUFFER = 1 << 20
@@ -141,11 +140,15 @@ def open_source(path: Any) -> Source:
 
 def _members(folder: Path) -> list[Path]:
     children = [child for child in folder.iterdir() if not child.name.startswith((".", "_"))]
-    foreign = [child.name for child in children if child.suffix.lower() not in PARQUET or child.is_dir()]
+    foreign = [child.name for child in children if _format(child) != "parquet" or child.is_dir()]
     if foreign or not children:
         what = f"also {min(foreign)}" if foreign else "nothing"
         raise ValueError(f"source: a folder must hold Parquet files alone, got {what} in {folder}.")
     return sorted(children, key=lambda child: [(len(d), d, t) for t, d in re.findall(r"(\D*)(\d*)", child.name)])
+
+
+def _format(path: Path) -> str:
+    return SUFFIXES.get(path.suffix.lower(), "")
 
 
 def _open_file(path: Path) -> tuple[SourceFile, Any]:
@@ -154,12 +157,12 @@ def _open_file(path: Path) -> tuple[SourceFile, Any]:
 
     before = os.stat(path)
     try:
-        if path.suffix.lower() in PARQUET:
+        if _format(path) == "parquet":
             with pq.ParquetFile(path) as parquet:
                 contents = parquet.metadata
                 groups = tuple(contents.row_group(k).num_rows for k in range(contents.num_row_groups))
                 schema = parquet.schema_arrow
-        elif path.suffix.lower() in ARROW:
+        elif _format(path) == "arrow":
             with pa.memory_map(str(path)) as mapped:
                 schema = pa.ipc.open_file(mapped).schema
                 # One column tells the number of rows.
@@ -167,8 +170,8 @@ def _open_file(path: Path) -> tuple[SourceFile, Any]:
                 groups = tuple(first.get_batch(k).num_rows for k in range(first.num_record_batches))
         else:
             raise ValueError(
-                f"source must be a Parquet file, an Arrow IPC file ({', '.join(ARROW)}) or a folder of Parquet "
-                f"files, got {path.name!r}."
+                "source must be a Parquet file (.parquet), an Arrow IPC file (.arrow, .feather) or a folder of "
+                f"Parquet files, got {path.name!r}."
             )
     except (pa.ArrowException, OSError):
         # Arrow's own words may quote what it found.
@@ -277,7 +280,7 @@ class Reader:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if file.path.suffix.lower() in ARROW:
+        if _format(file.path) == "arrow":
             fields = [self._source.schema.get_field_index(name) for name in self._columns]
             with pa.memory_map(str(file.path)) as mapped:
                 contents = pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))

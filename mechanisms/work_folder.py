@@ -28,7 +28,7 @@ from privfit.mechanisms.keystream import KEY_BYTES, MasterKey, fresh_master
 if TYPE_CHECKING:
     from privfit.accounting import Ledger
 
-__all__ = ["UNFINISHED", "WorkFolder", "is_delivered", "work_folder", "work_path"]
+__all__ = ["UNFINISHED", "WorkFolder", "is_delivered", "read_key", "work_folder", "work_path"]
 
 UNFINISHED = ".unfinished"
 """What is appended to the target's name."""
@@ -45,6 +45,22 @@ def work_path(target: Path) -> Path:
     'out.parquet.unfinished'
     """
     return target.with_name(target.name + UNFINISHED)
+
+
+def read_key(path: Path) -> MasterKey:
+    """Return the key in a work folder, also for a process that does not hold it and makes parts of the release.
+
+    Parameters
+    ----------
+    path : Path
+        The work folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none: the release is over, or the folder is not where this process can see it.
+    """
+    return MasterKey((path / _KEY).read_bytes())
 
 
 def is_delivered(target: Path) -> bool:
@@ -302,7 +318,7 @@ class WorkFolder:
                 raise ValueError(f"{path} is gone. {_choice(self.path, self.target)}")
             with replacing(path) as temporary:
                 _write_private(temporary, fresh_master())
-        key = MasterKey(path.read_bytes())
+        key = read_key(self.path)
         if len(key) != KEY_BYTES:
             raise ValueError(f"{path} is damaged. {_choice(self.path, self.target)}")
         return key

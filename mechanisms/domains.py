@@ -111,6 +111,9 @@ def domain_from_dict(d: Any) -> Domain:
     kind = _KINDS.get(str(d.get("domain"))) if isinstance(d, Mapping) else None
     if kind is None:
         raise ValueError(f"a domain is read from a mapping whose 'domain' is one of {sorted(_KINDS)}.")
+    if not isinstance(d.get("columns"), (list, tuple)):
+        # a Ball without names would count as many columns as it says it has
+        raise ValueError("the saved domain cannot be read: 'columns' must be a list.")
     try:
         domain: Domain = kind._from_dict(d)
     except (KeyError, TypeError, ValueError) as error:

@@ -73,9 +73,12 @@ class Header:
     def __post_init__(self) -> None:
         """Check that the columns are those of the plan, and that their names stay distinct in a file."""
         self.plan.order(self.names)
-        texts = self.texts
-        if len(set(texts)) != len(self.plan.columns):
+        if len(set(self.texts)) != len(self.names):
             raise ValueError(f"column names must be distinct as strings, got {', '.join(map(repr, self.names))}.")
+        try:
+            "".join(self.texts).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("column names must be Unicode text without lone surrogates.") from error
 
     @property
     def texts(self) -> tuple[str, ...]:

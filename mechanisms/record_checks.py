@@ -123,9 +123,12 @@ def read_record(text: bytes | str, manifest: bool = False) -> Record:
 
 def _checked(raw: dict[str, Any], old: bool) -> Record:
     plan = _plan(raw)
+    names = tuple(_strict(raw["names"], list))
+    if len(names) != len(plan.columns) or set(names) != set(plan.columns):
+        raise ValueError("its columns are not those of its law and its domain.")
     header = Header(
         plan,
-        tuple(_strict(raw["names"], list)),
+        names,
         check_choice("kind", raw["kind"], KINDS),
         _strict(raw["secure"], bool),
         _strict(raw["flat"], bool),

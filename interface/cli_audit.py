@@ -188,7 +188,7 @@ def _law(
     missing = [f"--{option}" for option in wanted if values[option] is None]
     if missing:
         raise ValueError(f"{name} needs {' and '.join(missing)}.")
-    parameters = {option: values[option] for option in wanted}
+    parameters: dict[str, Any] = {option: values[option] for option in wanted}
     if name == "randomized-response":
         _refuse(name, {"--column": columns or None})
         if label is None:

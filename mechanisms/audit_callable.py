@@ -42,7 +42,7 @@ class Outcomes:
     @property
     def finite(self) -> NDArray[np.bool_]:
         """Rows that are finite numbers throughout."""
-        return np.isfinite(self.values).all(axis=1) if self.values.shape[1] else np.zeros(len(self.keys), dtype=bool)
+        return np.asarray(np.isfinite(self.values).all(axis=1) & (self.values.shape[1] > 0), dtype=np.bool_)
 
     def rows(self) -> list[Hashable]:
         """One hashable per output, equal for equal outputs."""
@@ -86,8 +86,8 @@ def read_outputs(outputs: Any, width: int | None = None) -> Outcomes:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         values = outputs.astype(np.float64).reshape(len(outputs), -1)
         keys: list[Hashable] = [(values.shape[1], b"")] * len(values)
-        for i in np.flatnonzero(~np.isfinite(values).all(axis=1)):
-            keys[i] = _pattern(values[i])
+        for odd in np.flatnonzero(~np.isfinite(values).all(axis=1)).tolist():
+            keys[odd] = _pattern(values[odd])
         room = 0 if width is None else max(width - values.shape[1], 0)
         return Outcomes(np.pad(values, ((0, 0), (0, room)), constant_values=np.nan)[:, : width or WIDEST], keys)
     found = [_numbers(output) for output in outputs]

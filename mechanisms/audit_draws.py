@@ -62,7 +62,7 @@ class Part:
     @property
     def grid(self) -> Floats:
         """Grid of the released values, shape (dim,)."""
-        return self.law.grid(len(self.columns))  # type: ignore[attr-defined, no-any-return]
+        return self.law.grid(len(self.columns))  # type: ignore[attr-defined]
 
     def exact(self, end: int) -> Floats:
         """Grid point of an input that gets no noise, rounded to the nearest."""

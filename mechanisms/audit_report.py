@@ -222,8 +222,8 @@ class AuditReport:
             raise ValueError("this audit compared noise with its law; there is no curve to draw.")
         drawn = self.claimed.plot(ax, label="claimed")
         low, high = self.errors()
-        points = [[p.alpha for p in self.points], [p.beta for p in self.points]]
-        drawn.errorbar(*points, xerr=[low[0], high[0]], yerr=[low[1], high[1]], fmt="o", markersize=3, label="seen")
+        x, y = [p.alpha for p in self.points], [p.beta for p in self.points]
+        drawn.errorbar(x, y, xerr=[low[0], high[0]], yerr=[low[1], high[1]], fmt="o", markersize=3, label="seen")
         return drawn
 
     def errors(self) -> tuple[list[list[float]], list[list[float]]]:

@@ -11,8 +11,8 @@ no normal approximations, no simulated thresholds, rounding to the grid and the 
 
 Half of `false_alarm` goes to the events, half to the rest, evenly. A law of ours is compared with all that it states,
 in both directions: less noise is a breach, more of it a mistake in the stated law. Of another mechanism only the
-curve is known; it may be more private than claimed. `docs/mathematics.md` has the proofs; see also Jagielski, Ullman
-& Oprea (2020), Nasr et al. (2023) and, for the band of all thresholds at once, Massart (1990).
+curve is known; it may be more private than claimed. Each module audit_... opens with why its tests have their level.
+Audits by events and Clopper-Pearson limits: Jagielski, Ullman & Oprea (2020), Nasr et al. (2023).
 """
 
 from __future__ import annotations

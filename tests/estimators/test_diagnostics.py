@@ -55,11 +55,11 @@ def test_the_number_is_stable_over_seeds(scale):
 def test_known_curvature_gives_the_known_number():
     """Least squares, x of variance 1, SL noise of variance v: c^2 = Var(x~^2) = 5 v^2 + 4 v + 2.
 
-    (SL: E noise^4 = 6 v^2.) So n = 9 c^2 = 531 at v = 3; at n = 106, a fifth of it, the median of 300
+    (SL: E noise^4 = 6 v^2.) So n = 9 c^2 = 531 at v = 3; at n = 106, a fifth of it, the median of 150
     answers is right to 40 %, and every one is in [3 n, 9 n].
     """
     n, said, bound = 106, [], []
-    for seed in range(300):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(n, 1))
         released = x + laplace_noise(rng, n, 1, np.sqrt(3.0))
@@ -67,7 +67,7 @@ def test_known_curvature_gives_the_known_number():
         if texts:
             said.append(model.diagnostics_["n_needed"])
             bound.append(model.diagnostics_["n_needed_is_bound"])
-    assert len(said) > 150
+    assert len(said) > 75
     assert_allclose(np.median(said), 9 * (5 * 9 + 4 * 3 + 2), rtol=0.4)
     assert 3 * n <= min(said)
     assert max(said) <= 9 * n

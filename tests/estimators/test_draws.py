@@ -23,8 +23,17 @@ def gap(model, y, exact, seeds):
     )
 
 
-@pytest.mark.parametrize("correction", ["dr", "sdr", "sl"])
-@pytest.mark.parametrize(("kind", "y"), [(LinearRegression, RESPONSE), (LogisticRegression, LABEL)])
+@pytest.mark.parametrize(
+    ("kind", "y", "correction"),
+    [
+        pytest.param(LinearRegression, RESPONSE, "dr", id="linear-dr"),
+        pytest.param(LinearRegression, RESPONSE, "sdr", id="linear-sdr"),
+        pytest.param(LinearRegression, RESPONSE, "sl", id="linear-sl", marks=pytest.mark.slow),
+        pytest.param(LogisticRegression, LABEL, "dr", id="logistic-dr", marks=pytest.mark.slow),
+        pytest.param(LogisticRegression, LABEL, "sdr", id="logistic-sdr", marks=pytest.mark.slow),
+        pytest.param(LogisticRegression, LABEL, "sl", id="logistic-sl"),
+    ],
+)
 def test_gap_to_exact_falls_as_one_over_draws(kind, y, correction):
     """M = 20: the mean squared gap is a twentieth; over 30 and 30 seeds the ratio is known to about 40 %."""
     exact = kind(noise=LAW).fit(RELEASED, y).params_

@@ -43,7 +43,9 @@ def test_intervals_cover_and_the_mean_is_unbiased():
     assert_allclose(np.std(means), np.sqrt((np.e / (np.e - 1) ** 2 + 0.21) / 400), rtol=0.05)
 
 
-@pytest.mark.parametrize("positive", [["b"], ["a", "d"], ["a", "b", "c"]])
+@pytest.mark.parametrize(
+    "positive", [["a", "d"], *(pytest.param(p, marks=pytest.mark.slow) for p in (["b"], ["a", "b", "c"]))]
+)
 def test_several_categories(positive):
     """k = 4: the share of any set of labels; the empirical variance over 1500 runs is the one reported."""
     rng, law, names = np.random.default_rng(2), RandomizedResponse(1.5, categories=4), np.array(list("abcd"))

@@ -39,7 +39,7 @@ def test_bernoulli_mean_variance_of_theory():
     assert abs(model.mean_[0] - theta) < 4 * model.bse_[0]
 
 
-@pytest.mark.parametrize("draw", ["sl", "zil"])
+@pytest.mark.parametrize("draw", ["zil", pytest.param("sl", marks=pytest.mark.slow)])
 def test_intervals_cover(draw):
     """2000 runs of n = 300 (standard error .5 %)."""
     rng = np.random.default_rng(3)

@@ -81,7 +81,7 @@ def test_auto_covers_every_uncertain_curvature():
     """
     interior = engaged = 0
     for scale in (1.0, 1.8, 4.0):
-        for seed in range(8):
+        for seed in range(4):
             rng = np.random.default_rng(seed)
             x, y = logistic_data(rng, 8000, np.array([1.0, -0.7, 0.5]), rng.normal(size=(8000, 3)) * 0.7)
             released = x + laplace_noise(rng, 8000, 3, scale, 2)
@@ -99,7 +99,7 @@ def test_auto_covers_every_uncertain_curvature():
             assert auto["curvature_error"] <= 1 / 3
             assert not any("curvature" in str(w.message) for w in caught)
             assert not any("stabilize" in str(w.message) for w in caught)
-    assert engaged > 8
+    assert engaged > 4
     assert interior > 0
 
 

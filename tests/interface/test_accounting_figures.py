@@ -73,16 +73,32 @@ def check_layout(figure):
         assert all(top <= ax.get_tightbbox(renderer).y0 + 1 for ax in figure.axes)
 
 
+QUICK = {
+    "trade-off": {"long", "scores"},
+    "logarithmic": {"extreme", "eight"},
+    "roc": {"long", "one"},
+    "profile": {"extreme", "scores"},
+    "composition": {"long", "one"},
+}
+
+
 @pytest.mark.parametrize(
     # numerical composition is drawn in a test of its own
     ("kind", "name"),
-    [(kind, name) for kind in KINDS for name in SETS if kind != "composition" or name in CLOSED],
+    [
+        pytest.param(kind, name, marks=() if name in QUICK[kind] else pytest.mark.slow)
+        for kind in KINDS
+        for name in SETS
+        if kind != "composition" or name in CLOSED
+    ],
 )
 def test_nothing_is_clipped_or_covered(kind, name):
     check_layout(KINDS[kind](SETS[name]).figure)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name", ["one", "long", *(pytest.param(n, marks=pytest.mark.slow) for n in ("eight", "extreme", "scores"))]
+)
 def test_both_panels_have_room(name):
     check_layout(plot_curves(SETS[name], [1.0], "A title"))
 

@@ -58,19 +58,23 @@ def test_module_and_console_script_are_the_same_command():
         assert (done.returncode, done.stdout, done.stderr) == (0, "privfit 0.1.0\n", "")
 
 
-def test_every_figure_is_written(privfit, table, released, tmp_path):
-    calls = [
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ["calibrate", *BUDGET, "--dim", 2, "--mechanism", "gaussian"],
         ["calibrate", "--epsilon", 1, "--delta", 0, "--mechanism", "randomized-response"],
         ["curve", "--mechanism", "gaussian", "--mu", 1],
-        ["curve", released],
-        ["release", table, tmp_path / "o.parquet", *COLUMNS, *BUDGET, *QUICK],
-        ["fit", released, "--target", "hours", "--features", "age"],
-    ]
-    for j, arguments in enumerate(calls):
-        figure = tmp_path / f"{j}.png"
-        assert privfit.call(*arguments, "--plot", figure)[0] == 0
-        assert figure.read_bytes().startswith(b"\x89PNG")
+        pytest.param(["curve", "RELEASED"], marks=pytest.mark.slow),  # a figure of a release is in test_cli_curve
+        ["release", "TABLE", "o.parquet", *COLUMNS, *BUDGET, *QUICK],
+        ["fit", "RELEASED", "--target", "hours", "--features", "age"],
+    ],
+    ids=lambda arguments: "-".join(map(str, arguments[:2])),
+)
+def test_every_figure_is_written(privfit, table, request, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    files = {"TABLE": table} | ({"RELEASED": request.getfixturevalue("released")} if "RELEASED" in arguments else {})
+    assert privfit.call(*(files.get(a, a) for a in arguments), "--plot", "figure.png")[0] == 0
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_as_json(privfit, tmp_path, monkeypatch):
@@ -99,8 +103,17 @@ def test_an_unforeseen_error_shows_no_message(privfit, monkeypatch):
     assert common.emit is not broken
 
 
+MISTAKES = [["nonsense"], ["fit", "none.parquet", "--model", "mean"], ["calibrate", "--epsilon", "x"]]
+
+
+@pytest.mark.parametrize(("arguments", "word"), zip(MISTAKES, ("nonsense", "none.parquet", "--epsilon"), strict=True))
+def test_mistakes_are_one_line_that_names_them(privfit, tmp_path, monkeypatch, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    assert word in privfit.mistake(*arguments)
+
+
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["fit", "none.parquet", "--model", "mean"], ["calibrate", "--epsilon", "x"]]
+    "arguments", [*(pytest.param(a, marks=pytest.mark.slow) for a in MISTAKES[:2]), MISTAKES[2]]
 )
 def test_mistakes_in_a_real_process(tmp_path, arguments):
     done = subprocess.run([sys.executable, "-m", "privfit", *arguments], capture_output=True, text=True, cwd=tmp_path)

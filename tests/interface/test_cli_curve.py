@@ -62,6 +62,11 @@ def test_curve_prints_the_profile(privfit, name):
     assert rows[0]["lower"] == curve.delta(0.5, bound="lower")
     back = acc.TradeOffCurve.from_dict(found["curve"])
     assert back.delta(0.3) == pytest.approx(curve.delta(0.3), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", [n if n != "zcdp" else pytest.param(n, marks=pytest.mark.slow) for n in MECHANISMS])
+def test_curve_prints_a_table(privfit, name):
+    options, _ = MECHANISMS[name]
     code, out, err = privfit.call("curve", "--mechanism", name, *options, "--no-conversions")
     assert (code, err) == (0, "") and "delta at epsilon = 1" in out and "members found at 1% false alarms" in out
 

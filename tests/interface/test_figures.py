@@ -1,5 +1,7 @@
 """The figures draw the right numbers, and stay readable without colour."""
 
+from functools import cache
+
 import matplotlib.colors as colors
 import numpy as np
 import pytest
@@ -62,9 +64,15 @@ def figures():
     yield plot_coefficients({"model": long}, names, {"model": "unit"})
 
 
+@cache
+def built():
+    """All figures, built once: drawing them changes nothing."""
+    return tuple(figures())
+
+
 @pytest.mark.parametrize("number", range(6))
 def test_no_text_overlaps_or_leaves_the_figure(number):
-    figure = list(figures())[number]
+    figure = built()[number]
     boxes = rendered_texts(figure)
     width, height = figure.canvas.get_width_height()
     for j, (name, box) in enumerate(boxes):
@@ -77,7 +85,7 @@ def test_no_text_overlaps_or_leaves_the_figure(number):
 
 @pytest.mark.parametrize("number", range(6))
 def test_axes_are_labelled(number):
-    for ax in list(figures())[number].axes:
+    for ax in built()[number].axes:
         assert ax.get_xlabel()
         assert ax.get_ylabel() or ax.get_yticklabels()
 
@@ -153,7 +161,7 @@ def test_bent_lines_are_explained_where_they_are_drawn():
 
 
 def test_cost_marks_small_samples_and_joins_only_the_others():
-    ax = list(figures())[3].axes[0]
+    ax = built()[3].axes[0]
     crosses = next(line for line in ax.lines if line.get_marker() == "x")
     assert list(crosses.get_xdata()) == [2, 4, 6, 8]
     joined = next(line for line in ax.lines if line.get_label() == "hours, release")

@@ -52,6 +52,12 @@ class NoiseModel:
         """Total noise variance of each coordinate, response last."""
         return np.sum([part.variances for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
 
+    def of_columns(self) -> NoiseModel:
+        """Return the noise of the columns alone, the response's left out."""
+        mask = np.append(np.ones(self.dim), 0.0)
+        parts = [replace(part, variances=part.variances * mask) for part in self.parts]
+        return replace(self, parts=tuple(part for part in parts if part.variances.any()))
+
     @property
     def moments_only(self) -> bool:
         """Whether a part has an exact inverse on polynomials up to degree 3 only."""

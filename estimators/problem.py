@@ -177,10 +177,12 @@ def _stratum(
     sample: Sample, coordinates: Coordinates, correction: str, draws: int, label: bool, rng: np.random.Generator
 ) -> Stratum:
     """Records of one sample in standard coordinates, with their noise."""
-    terms = _terms(sample.models, correction, draws)
-    seconds = max(term.design for term in terms) - len(sample.models) + 1
+    # A label enters linearly: its noise has mean 0 and is uncorrelated with that of the columns, so it needs none.
+    models = [model.of_columns() for model in sample.models] if label else list(sample.models)
+    terms = _terms(models, correction, draws)
+    seconds = max(term.design for term in terms) - len(models) + 1
     sign, lead = 1.0 if label else -1.0, int(coordinates.intercept)
-    parts = [part for model in sample.models for part in model.parts]
+    parts = [part for model in models for part in model.parts]
 
     def chunk(tables: Tables) -> Chunk:
         designs = []
@@ -190,7 +192,7 @@ def _stratum(
         for second in range(seconds):
             place = second // draws
             first = designs[place]
-            noise = draw_second_noise(sample.models[place].parts, first.matrix.shape[1], rng)
+            noise = draw_second_noise(models[place].parts, first.matrix.shape[1], rng)
             moved = first.matrix.copy()
             moved[lead:] += sign * noise[:-1] / coordinates.scale[:, None]
             offset = None if first.offset is None else first.offset + noise[-1] / coordinates.response_scale
@@ -202,7 +204,8 @@ def _stratum(
     for p, part in enumerate(parts):
         variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
     constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in parts])
-    noise = IndexNoise(tuple(terms), variances, constants)
+    reach = None if correction == "naive" else np.array([part.factor.reach for part in parts])
+    noise = IndexNoise(tuple(terms), variances, constants, reach)
     if sample.held:
         return Stratum(noise, Held(chunk(next(sample.read()))))
     if seconds > 0:

@@ -46,6 +46,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _is_label = False
+    _is_linear = False  # a numeric response that enters the loss as -y u
     _quadratic = False
     _kappa = 1.0
     _target: Any = None
@@ -143,13 +144,13 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             [Sample.of(X, response, model)],
             correction=self.correction,
             draws=int(self.draws),
-            label=self._is_label,
+            label=self._is_label or self._is_linear,
             intercept=bool(self.fit_intercept),
             bound=self.bound,
             default_bound=self._default_bound(model),
             random_state=self.random_state,
         )
-        problem = problem.with_loss(self._loss(problem))
+        problem = self._pose(problem)
         if self.alpha:
             problem = problem.penalised(self._alpha_penalty(problem))
         solution, problem, start = self._stabilised_search(problem)
@@ -246,6 +247,10 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
         return np.asarray(y, float)
+
+    def _pose(self, problem: Problem) -> Problem:
+        """Put the loss into the problem."""
+        return problem.with_loss(self._loss(problem))
 
     def _loss(self, problem: Problem) -> IndexLoss:
         """Loss in standard coordinates; the problem comes with a squared loss."""

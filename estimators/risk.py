@@ -152,6 +152,10 @@ class Risk:
         """Whether a record's loss is corrected for noise."""
         return any(stratum.noise.corrects for stratum in self.strata)
 
+    def admits(self, theta: Floats) -> bool:
+        """Whether the corrected loss has a finite variance at theta (`IndexLoss.max_variance`)."""
+        return all(stratum.noise.admits(theta, self.loss.max_variance) for stratum in self.strata)
+
     @property
     def noise_variances(self) -> Floats:
         """Noise variance of each design coordinate, all parts, mean over the records: shape (p,)."""
@@ -171,8 +175,8 @@ class Risk:
 
     @property
     def labelled(self) -> bool:
-        """Whether the loss has a linear part in labels."""
-        return next(self._chunks()).labels is not None
+        """Whether the response is a label, in a linear part or in the sign of the rows, and not in the offset."""
+        return next(self._chunks()).designs[0].offset is None
 
     def gram(self) -> Floats:
         """Mean outer product of the released design, shape (p, p); nothing is corrected."""

@@ -92,6 +92,8 @@ def minimise(
     array([2.])
     """
     theta = np.clip(start, -bound, bound)
+    while not risk.admits(theta):
+        theta = 0.9 * theta
     value, gradient, hessian = risk.derivatives(theta)
     radius, converged, step_count = 1.0 + float(np.linalg.norm(theta)), False, 0
     for step_count in range(max_iterations + 1):
@@ -106,7 +108,8 @@ def minimise(
         trial = np.clip(theta + step, -bound, bound)
         move = trial - theta
         expected = -float(gradient @ move + 0.5 * move @ hessian @ move)
-        new = risk.derivatives(trial)
+        admitted = risk.admits(trial)
+        new = risk.derivatives(trial) if admitted else (np.inf, gradient, hessian)
         actual = value - new[0]
         noise = 1e-14 * (1.0 + abs(value))
         good = actual > 0.1 * expected or (abs(expected) <= noise and abs(actual) <= 10 * noise)
@@ -141,7 +144,7 @@ def polish(risk: Risk, start: Floats, bound: Floats, *, tolerance: float = 1e-9)
     theta, last = start, float(np.abs(gradient).max())
     for count in range(1, 12):
         theta = theta - inverse @ gradient
-        if (np.abs(theta) >= bound).any():
+        if (np.abs(theta) >= bound).any() or not risk.admits(theta):
             return None
         gradient = risk.derivatives(theta, 1, value=False)[1]
         now = float(np.abs(gradient).max())
@@ -196,6 +199,8 @@ def _trust_step(gradient: Floats, hessian: Floats, free: NDArray[np.bool_], radi
 
 def one_step(risk: Risk, theta: Floats) -> Floats | None:
     """One Newton step of `risk` from theta, or None where its curvature is not positive."""
+    if not risk.admits(theta):
+        return None
     _, gradient, hessian = risk.derivatives(theta, value=False)
     values, vectors = np.linalg.eigh(hessian)
     if values[0] <= 1e-8 * abs(values[-1]):

@@ -147,6 +147,8 @@ class IndexNoise:
         Noise variance of each design coordinate, per part.
     constants : ndarray, shape (parts,)
         Noise variance of the offset, per part.
+    reach : ndarray, shape (parts,), optional
+        Per part, the bound of q z under which exponential moments exist; none if left out.
 
     Examples
     --------
@@ -157,6 +159,7 @@ class IndexNoise:
     terms: tuple[Term, ...]
     variances: Floats
     constants: Floats
+    reach: Floats | None = None
 
     @property
     def corrects(self) -> bool:
@@ -171,6 +174,12 @@ class IndexNoise:
     def half_variance(self, theta: Floats) -> Floats:
         """Half the noise variance of the index, per part."""
         return np.asarray(0.5 * (self.variances @ theta**2 + self.constants), float)
+
+    def admits(self, theta: Floats, max_variance: float) -> bool:
+        """Whether the noise in the index is below a loss's `max_variance` (times the shape), part by part."""
+        if self.reach is None or not np.isfinite(max_variance):
+            return True
+        return bool((2.0 * self.half_variance(theta) < max_variance * self.reach).all())
 
     def symbols(self, theta: Floats) -> list[Symbol]:
         """Operator of each term at theta."""

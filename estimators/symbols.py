@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,10 @@ class Factor(Protocol):
     (1.0, -0.5)
     """
 
+    @property
+    def reach(self) -> float:
+        """Bound of q z below which the noise's ``E exp(sqrt(z) noise) = 1 / G(z)`` is finite."""
+
     def __call__(self, q: float, nu: int) -> Symbol:
         """Symbol of the derivative of order `nu` (0, 1 or 2) in q."""
 
@@ -119,6 +123,8 @@ class Identity:
     >>> Identity()(2.0, 0).at(3.0)
     1.0
     """
+
+    reach: ClassVar[float] = math.inf
 
     def __call__(self, q: float, nu: int) -> Symbol:
         """Symbol of the derivative of order `nu` in q."""
@@ -134,6 +140,8 @@ class Monomial:
     >>> Monomial()(2.0, 0).at(3.0)
     6.0
     """
+
+    reach: ClassVar[float] = math.inf
 
     def __call__(self, q: float, nu: int) -> Symbol:
         """Symbol of the derivative of order `nu` in q."""
@@ -151,6 +159,11 @@ class Power:
     """
 
     shape: int
+
+    @property
+    def reach(self) -> float:
+        """Bound of q z below which the noise has an exponential moment."""
+        return float(self.shape)
 
     def __call__(self, q: float, nu: int) -> Symbol:
         """Symbol of the derivative of order `nu` in q."""
@@ -174,6 +187,7 @@ class Resolvent:
     """
 
     delta0: float
+    reach: ClassVar[float] = 1.0
 
     def __call__(self, q: float, nu: int) -> Symbol:
         """Symbol of the derivative of order `nu` in q."""
@@ -195,6 +209,8 @@ class Heat:
     >>> round(Heat()(1.0, 0).at(1.0), 6)
     0.367879
     """
+
+    reach: ClassVar[float] = math.inf
 
     def __call__(self, q: float, nu: int) -> Symbol:
         """Symbol of the derivative of order `nu` in q."""

@@ -32,7 +32,8 @@ class IndexLoss(ABC):
     kinks : tuple of float
         Points where a derivative of order <= 2 jumps; empty for a smooth loss.
     max_variance : float
-        Largest index variance s^2 under which the corrected loss has a finite variance.
+        Largest index variance s^2 under which the corrected loss has a finite variance; k times as much under
+        generalised Laplace noise of shape k.
 
     Examples
     --------

@@ -11,9 +11,11 @@ from privfit.estimators.losses.base import Floats, IndexLoss, Kernel, Request
 
 __all__ = ["ExponentialLoss"]
 
+_LARGEST = 300.0  # a search may try a step that far: the loss is then huge, not infinite
+
 
 class ExponentialLoss(IndexLoss):
-    """``f(u) = e^u``. Under Laplace-type noise a finite variance needs index variance s^2 < 1/2.
+    """``f(u) = e^u``. ``E e^{2 noise}``, hence a finite variance, needs s^2 < 1/2, under noise of shape k s^2 < k/2.
 
     Examples
     --------
@@ -32,7 +34,7 @@ class ExponentialLoss(IndexLoss):
         factors = [symbol.at(1.0) for symbol, _ in requests]
 
         def kernel(u: Floats) -> list[Floats]:
-            rate = np.exp(u)
+            rate = np.exp(np.minimum(u, _LARGEST))
             return [factor * rate for factor in factors]
 
         return kernel

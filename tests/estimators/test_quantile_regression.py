@@ -63,8 +63,8 @@ def estimates(reps, n, scale, corrections, tau=0.5, seed=1000):
 
 @pytest.mark.filterwarnings("ignore::privfit.estimators.SmallSampleWarning")  # for the doubly random rival
 def test_exact_median_is_unbiased_and_beats_doubly_random():
-    """10 runs, n = 5000, lambda = 1 (seeds 1000..1009)."""
-    found = estimates(10, 5000, 1.0, ("exact", "dr", "naive"))
+    """10 runs, n = 10,000, lambda = 1 (seeds 1000..1009)."""
+    found = estimates(10, 10_000, 1.0, ("exact", "dr", "naive"))
     errors = found["exact"][0]
     z = errors.mean(axis=0) / (errors.std(axis=0, ddof=1) / np.sqrt(10))
     assert np.abs(z).max() < 4.1  # seven coefficients, 9 degrees of freedom

@@ -14,7 +14,9 @@ EPS = np.array([-1.0, 0.0, 0.3, 1.0, 2.5])
 ALPHA = np.array([1e-200, 1e-9, 1e-3, 0.05, 0.3, 0.5, 0.8, 0.999])
 
 
-@pytest.mark.parametrize(("mu", "far", "k"), [(1.0, 20.0, 2), (1.0, 20.0, 10), (0.1, 2.0, 3)])
+@pytest.mark.parametrize(
+    ("mu", "far", "k"), [(1.0, 20.0, 2), pytest.param(1.0, 20.0, 10, marks=pytest.mark.slow), (0.1, 2.0, 3)]
+)
 def test_the_generic_chain_finds_the_gaussian(mu, far, k):
     exact, curve = pa.gaussian(k * mu), GroupCurve(pa.gaussian(mu), k)
     eps = np.append(EPS, far)
@@ -32,7 +34,7 @@ def test_relative_accuracy_at_1e_250():
         assert GroupCurve(base, k).log_delta(eps, "estimate") == pytest.approx(math.log(1e-250), abs=1e-9)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_generic_chain_finds_laplace_with_its_atoms(k):
     a = 0.7
     exact, curve = pa.laplace(k * a), GroupCurve(pa.laplace(a), k)
@@ -71,10 +73,16 @@ def test_polylines_by_iteration(curve, k):
     alpha = np.linspace(0, 1, 1001)
     assert type(both) is type(curve)
     assert np.allclose(both.curve(alpha), iterated(curve, k, alpha), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["profile", *(pytest.param(name, marks=pytest.mark.slow) for name in POLYLINES if name != "profile")],
+)
+def test_the_generic_chain_finds_polylines_kinks_and_all(name):
     eps = np.array([0.0, 0.4, 1.0, 1.7, 3.0])
-    if k == 3:  # the generic chain, kinks and all
-        chain = GroupCurve(curve, k).delta(eps, "estimate")
-        assert np.allclose(chain, both.delta(eps, "estimate"), rtol=1e-9, atol=1e-14)
+    chain = GroupCurve(POLYLINES[name], 3).delta(eps, "estimate")
+    assert np.allclose(chain, group(POLYLINES[name], 3).delta(eps, "estimate"), rtol=1e-9, atol=1e-14)
 
 
 def test_tiny_masses_of_a_polyline_keep_their_digits():
@@ -83,7 +91,9 @@ def test_tiny_masses_of_a_polyline_keep_their_digits():
     assert curve.delta(3.0) == pytest.approx(delta * (1 + math.e + math.e**2), rel=1e-12)
 
 
-@pytest.mark.parametrize(("eps", "delta", "k"), [(0.5, 1e-3, 2), (0.1, 1e-6, 10), (1.0, 1e-9, 4)])
+@pytest.mark.parametrize(
+    ("eps", "delta", "k"), [(0.5, 1e-3, 2), pytest.param(0.1, 1e-6, 10, marks=pytest.mark.slow), (1.0, 1e-9, 4)]
+)
 def test_no_worse_than_the_published_bound(eps, delta, k):
     published = delta * math.expm1(k * eps) / math.expm1(eps)
     exact = group(pa.approximate_dp(eps, delta), k).delta(k * eps, "estimate")
@@ -121,8 +131,11 @@ def test_zero_inflation_by_iteration():
 
 @pytest.mark.parametrize(
     "base",
-    [pa.symmetric_laplace_limit(0.7), pa.symmetric_laplace(3, 0.5), pa.minimum(pa.gaussian(0.8), pa.laplace(1.0))],
-    ids=["limit", "d = 3", "worst of two"],
+    [
+        pytest.param(pa.symmetric_laplace_limit(0.7), id="limit"),
+        pytest.param(pa.symmetric_laplace(3, 0.5), id="d = 3", marks=pytest.mark.slow),
+        pytest.param(pa.minimum(pa.gaussian(0.8), pa.laplace(1.0)), id="worst of two"),
+    ],
 )
 def test_other_families_by_iteration(base):
     curve = group(base, 2)
@@ -165,7 +178,8 @@ def test_chains_of_an_asymmetric_curve_may_go_both_ways():
     assert curve == GroupCurve(symmetrized(one_way), 2)
 
 
-def test_replacing_is_removing_and_adding():
+@pytest.mark.parametrize("eps", [0.3, pytest.param(0.0, marks=pytest.mark.slow)])
+def test_replacing_is_removing_and_adding(eps):
     sampled = subsample(pa.gaussian(1.0), 0.1)
     replaced = group(sampled, 2)
     assert replaced.relation == "differ in 2 records"
@@ -176,10 +190,8 @@ def test_replacing_is_removing_and_adding():
         return np.exp(-((x - m) ** 2) / 2) / math.sqrt(2 * math.pi)
 
     p, q = 0.9 * phi(0) + 0.1 * phi(-1), 0.9 * phi(0) + 0.1 * phi(1)
-    for eps in (0.0, 0.3):
-        exact = np.maximum(q - math.exp(eps) * p, 0).sum() * (x[1] - x[0])
-        assert exact <= replaced.delta(eps)
-        assert replaced.delta(eps) < 4 * exact
+    exact = np.maximum(q - math.exp(eps) * p, 0).sum() * (x[1] - x[0])
+    assert exact <= replaced.delta(eps) < 4 * exact
     with pytest.raises(ValueError, match="differ in 2 records"):
         subsample(replaced, 0.5)
 

@@ -18,8 +18,19 @@ def mixture(function, shape):
         return float(mp.quad(lambda w: weight(w) * function(w), [0, 1e-4, 1e-2, 0.1, 0.5, 1, 3, 10, 40, mp.inf]))
 
 
-@pytest.mark.parametrize("shape", [1, 2, 5])
-@pytest.mark.parametrize(("c", "t"), [(0.5, 0.0), (0.5, 0.4), (1.7, -0.8), (1.7, 2.0)])
+@pytest.mark.parametrize(
+    ("shape", "c", "t"),
+    [
+        (1, 0.5, 0.0),
+        (1, 1.7, -0.8),
+        (2, 0.5, 0.4),
+        (5, 1.7, 2.0),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((1, 0.5, 0.4), (1, 1.7, 2.0), (2, 0.5, 0.0), (2, 1.7, 2.0), (5, 0.5, 0.0), (5, 1.7, -0.8))
+        ),
+    ],
+)
 def test_error_rates_are_the_mixture(shape, c, t):
     alpha, beta = pa.symmetric_laplace_limit(c, shape).error_rates(t)
     expected = mixture(lambda w: mp.ncdf(-t * mp.sqrt(w) / c - c / (2 * mp.sqrt(w))), shape)
@@ -61,7 +72,10 @@ def test_shape_one_by_both_routes():
         assert np.allclose(got, wanted, rtol=1e-11)
 
 
-CASES = [(0.41, 2, 273.0), (0.02, 3, 0.009), (3e-4, 40, 0.25), (0.687, 500, 15.0)]
+CASES = [
+    (3e-4, 40, 0.25),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.41, 2, 273.0), (0.02, 3, 0.009), (0.687, 500, 15.0))),
+]
 
 
 def random_cases(count):

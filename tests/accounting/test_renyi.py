@@ -88,26 +88,26 @@ def test_any_pair_of_pmfs_both_directions(weights, tilts, order):
     assert exact * (1 - 1e-9) - 1e-14 <= value <= exact * (1 + EXCESS) + 1e-14
 
 
-def test_symmetric_laplace_in_the_plane_by_integrating_the_densities():
-    c, theta = 0.8, (np.arange(400) + 0.5) * np.pi / 400
-    for order in (1.5, 6.0):
+@pytest.mark.parametrize("order", [6.0, pytest.param(1.5, marks=pytest.mark.slow)])
+def test_symmetric_laplace_in_the_plane_by_integrating_the_densities(order):
+    c, theta = 0.8, (np.arange(200) + 0.5) * np.pi / 200
 
-        def radial(u, order=order):
-            r = math.exp(u)
-            z = np.sqrt(r * r + c * c + 2 * r * c * np.cos(theta))
-            near, far = k0(math.sqrt(2) * r), k0(math.sqrt(2) * z)
-            return 2 * r * r * near * np.mean((near / far) ** (order - 1))
+    def radial(u):
+        r = math.exp(u)
+        z = np.sqrt(r * r + c * c + 2 * r * c * np.cos(theta))
+        near, far = k0(math.sqrt(2) * r), k0(math.sqrt(2) * z)
+        return 2 * r * r * near * np.mean((near / far) ** (order - 1))
 
-        moment = quad(radial, -25, math.log(20.0), points=[math.log(c)], limit=100, epsrel=1e-8)[0]
-        exact = math.log(moment) / (order - 1)
-        assert rdp(pa.symmetric_laplace(2, c), order) == pytest.approx(exact, rel=2e-6)
+    moment = quad(radial, -25, math.log(20.0), points=[math.log(c)], limit=100, epsrel=1e-7)[0]
+    exact = math.log(moment) / (order - 1)
+    assert rdp(pa.symmetric_laplace(2, c), order) == pytest.approx(exact, rel=2e-6)
 
 
 def test_symmetric_laplace_in_space_up_to_its_last_finite_order():
     # d = 3: f = exp(-sqrt(2) r) / (2 pi r); distances to both centres are bipolar coordinates, dx = 2 pi r1 r2 / c
     c, nodes = 0.5, np.polynomial.legendre.leggauss(40)
     curve = pa.symmetric_laplace(3, c)
-    for order in (1.2, 2.0, 2.9, 2.99):
+    for order in (1.2, 2.9, 2.99):
         near = c**order * math.exp(-math.sqrt(2) * (1 - order) * c)
 
         def outer(v, order=order, near=near):

@@ -103,8 +103,8 @@ def run(arguments: Sequence[str]) -> int:
         code = app(args=given, prog_name="privfit", standalone_mode=False)
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         return _complain(_one_line(error), _code(error))
-    except typer.Abort:
-        return _complain("stopped.")
+    except typer.Abort as error:
+        return _complain(" ".join(["stopped.", *_notes(error.__cause__)]))
     except Exception as error:
         if hasattr(error, "format_message"):  # an unknown command, option or value
             text = error.format_message()
@@ -119,8 +119,13 @@ def run(arguments: Sequence[str]) -> int:
 
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}."
-    return str(error)
+        return " ".join([f"{error.filename}: {error.strerror}.", *_notes(error)])
+    return " ".join([str(error), *_notes(error)])
+
+
+def _notes(error: BaseException | None) -> list[str]:
+    """What was said about an error on its way, for instance how to go on."""
+    return list(getattr(error, "__notes__", []))
 
 
 def _code(error: Exception) -> int:

@@ -14,7 +14,7 @@ from privfit.cli_mechanisms import Description, describes_mechanism
 if TYPE_CHECKING:
     from privfit.accounting import Ledger
 
-__all__ = ["create", "ledger", "remaining", "show", "spend"]
+__all__ = ["create", "ledger", "open_ledger", "remaining", "show", "spend"]
 
 ledger = typer.Typer(
     name="ledger",
@@ -36,7 +36,21 @@ Leak = Annotated[float, typer.Option(help="For adaptive ledgers: extra disclosur
 DIGITS = 6
 
 
-def _open(file: Path) -> Ledger:
+def open_ledger(file: Path) -> Ledger:
+    """Open a ledger that is there.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+
+    Examples
+    --------
+    >>> open_ledger(Path("none.jsonl"))
+    Traceback (most recent call last):
+        ...
+    ValueError: there is no ledger none.jsonl; make one with 'privfit ledger create'.
+    """
     from privfit.accounting import Ledger
 
     if not file.is_file():
@@ -117,7 +131,7 @@ def spend(
       privfit ledger spend study.jsonl --mechanism laplace --epsilon 0.1
           --times 3 --part "hospital A"
     """
-    book, curve = _open(file), _curve(described)
+    book, curve = open_ledger(file), _curve(described)
     with working("composing"):
         entry = book.spend(curve, label, part, leak=leak)
         lines = _state(book)
@@ -144,7 +158,7 @@ def show(
 
     wanted = sorted(set(read_numbers("--deltas", deltas)), reverse=True)
     check_array("--deltas", wanted, 0.0, 1.0)
-    book = _open(file)
+    book = open_ledger(file)
     with working("composing"):
         together, lines, entries = book.guarantee(), _state(book), book.entries
         rows = [{"at_delta": d, "epsilon": together.epsilon(d)} for d in wanted]
@@ -193,7 +207,7 @@ def remaining(
 
       privfit ledger remaining study.jsonl --mechanism laplace
     """
-    book = _open(file)
+    book = open_ledger(file)
     main = None if described.curve_file is not None else described.family.main
     if main is None or getattr(described, main) is not None:
         count = _how_many(book, _curve(described), part, leak)

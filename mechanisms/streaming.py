@@ -93,7 +93,7 @@ def release_file(
         If another process writes this target.
     BudgetExceeded
         If the ledger refuses; nothing has been released then.
-    RuntimeError
+    ChildProcessError
         If a worker process is killed. The same call goes on.
 
     Examples

@@ -87,7 +87,7 @@ def all_parts(job: Job, master: bytes, workers: int) -> Iterator[PartInfo]:
 
     Raises
     ------
-    RuntimeError
+    ChildProcessError
         If a worker process is killed.
     """
     units = work_units(job.source, workers)
@@ -132,7 +132,7 @@ def _parallel_parts(job: Job, master: bytes, units: list[list[int]], workers: in
         for made in pool(calls):
             yield from made
     except BrokenProcessPool:
-        raise RuntimeError("a worker process was killed, perhaps because memory ran out.") from None
+        raise ChildProcessError("a worker process was killed, perhaps because memory ran out.") from None
 
 
 _readers: dict[str, Reader] = {}

@@ -415,7 +415,7 @@ def test_a_killed_worker_is_named_and_the_same_call_goes_on(big, expected_big, o
 
     if not Path("/proc/self/task").is_dir():
         pytest.skip("finds its workers in /proc")
-    with pytest.raises(RuntimeError, match="worker process was killed") as caught:
+    with pytest.raises(ChildProcessError, match="worker process was killed") as caught:
         call(source, target, workers=2, progress=kill)
     assert any("same call" in note for note in caught.value.__notes__) and not target.exists()
     call(source, target, workers=2)

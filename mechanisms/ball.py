@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from privfit.accounting.validation import check_integer, check_number
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.encoding import NUMBERS, Encoding
+from privfit.mechanisms.grid import flush
 
 __all__ = ["DECLARE", "Ball"]
 
@@ -23,6 +25,8 @@ DECLARE = (
     "subject allows."
 )
 """Why bounds from the data are refused."""
+
+_LEAST, _MOST = 2.0**-200, 2.0**40
 
 
 @dataclass(frozen=True, init=False)
@@ -84,14 +88,17 @@ class Ball:
 
     def project(self, x: Floats) -> None:
         """Map the rows of `x`, shape (dim, rows), into the ball in place; total, missing to 0."""
-        np.nan_to_num(x, copy=False, nan=0.0, posinf=1e300, neginf=-1e300)
-        # Scaling by a power of two near the largest entry is exact and keeps every square finite.
-        power = np.frexp(np.maximum(np.abs(x).max(axis=0), self.radius))[1]
-        np.ldexp(x, -power, out=x)
+        # One shape of work whatever the entries are: in units of a power of two near the radius, entries beyond
+        # 2^40 radii count as 2^40 (every square is finite then), and entries below 2^-200 radii as 0, as missing ones
+        # do. Both keep the record in the ball, and neither is seen in data that the radius was chosen for.
+        unit = 2.0 ** (math.frexp(self.radius)[1])
+        flush(x, unit * _LEAST)
+        np.clip(x, -unit * _MOST, unit * _MOST, out=x)
+        x *= 1.0 / unit
         norm = np.sqrt(np.square(x).sum(axis=0))
         # The radius shrinks by more than the rounding of the norm, so nothing ends outside.
-        inner = self.radius * (1.0 - (self.dim + 8) * 2.0**-52)
-        x *= np.minimum(np.ldexp(1.0, power), inner / np.maximum(norm, 2.0**-500))
+        inner = self.radius / unit * (1.0 - (self.dim + 8) * 2.0**-52)
+        x *= np.minimum(1.0, inner / np.maximum(norm, _LEAST)) * unit
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ball as plain numbers and lists, ready for JSON."""

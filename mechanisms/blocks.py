@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.additive import AdditiveLaw
-from privfit.mechanisms.grid import ROUNDINGS, check_grid
+from privfit.mechanisms.grid import ROUNDINGS, check_grid, flush
 from privfit.mechanisms.keystream import block_words
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.randomized_response import RandomizedResponse
@@ -134,6 +134,9 @@ def release_block(
         for j, column in enumerate(columns):
             x[j, rows] = column
         domain.project(x)
+        for row, step in zip(x, law.grid(domain.dim), strict=True):
+            # Less than 2^-1021 of a grid step: it cannot move the sum with the noise.
+            flush(row, max(1.0, float(step)) * 2.0**-1021)
         law._perturb(x, words, domain, ROUNDINGS[rounding](words))
     for j, target in enumerate(out):
         target[:] = x[j, rows]

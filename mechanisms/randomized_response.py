@@ -151,18 +151,22 @@ class RandomizedResponse(Law):
         # floor(word * others / 2^64) in 64-bit arithmetic: every lie has probability 1/others to 2^-64.
         low = ((word & np.uint64(0xFFFFFFFF)) * others) >> np.uint64(32)
         other = ((word >> np.uint64(32)) * others + low) >> np.uint64(32)
-        step = (other.astype(np.int64) + 1) * lie
-        return np.asarray((codes + step) % self.categories, dtype=np.int64)
+        out = codes + (other.astype(np.int64) + 1) * lie
+        # no division, whose running time can depend on what is divided
+        out -= self.categories * (out >= self.categories)
+        return np.asarray(out, dtype=np.int64)
 
 
 @lru_cache(maxsize=64)
 def _threshold(epsilon: float, categories: int) -> int:
     """Return the largest T < 2^64 whose keep : lie ratio is certainly at most e^epsilon."""
-    from mpmath import mp, mpf
+    from mpmath import MPContext
 
+    # A context of its own: other threads may set the precision of mpmath's shared one.
+    mp = MPContext()
+    mp.prec = 400
     others = categories - 1
-    with mp.workprec(400):
-        # The rarest lie has probability (1 - T/2^64) floor(2^64/others)/2^64; solve ratio <= e^epsilon for T.
-        rarest = mpf(2**64 // others) / mpf(2) ** 64
-        odds = mp.exp(mpf(epsilon)) * rarest
-        return min(int(mp.floor(mpf(2) ** 64 * odds / (1 + odds))), 2**64 - 1)
+    # The rarest lie has probability (1 - T/2^64) floor(2^64/others)/2^64; solve ratio <= e^epsilon for T.
+    rarest = mp.mpf(2**64 // others) / mp.mpf(2) ** 64
+    odds = mp.exp(mp.mpf(epsilon)) * rarest
+    return min(int(mp.floor(mp.mpf(2) ** 64 * odds / (1 + odds))), 2**64 - 1)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privfit.mechanisms import Ball, Box, Gaussian, release
-from privfit.mechanisms.grid import add_noise, check_grid, grid_of, nearest
+from privfit.mechanisms.grid import add_noise, check_grid, flush, grid_of, nearest
 
 
 @given(st.floats(2.0**-500, 2.0**500))
@@ -55,3 +55,15 @@ def test_domains_that_do_not_fit_the_grid_are_refused_whatever_the_data():
     check_grid(np.array([2.0**11]), np.array([2.0]), box)
     with pytest.raises(ValueError, match="too small"):
         check_grid(np.array([1e-13]), np.array([2.0**-54]), Ball(1.0, 1))
+
+
+def test_flush_zeroes_what_is_smaller_and_nothing_else():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=10_000) * 10.0 ** rng.uniform(-320, 300, 10_000)
+    x[:4] = [np.nan, np.inf, -np.inf, -0.0]
+    for least in (2.0**-1021, 1e-200, 1.0):
+        out = x.copy()
+        flush(out, least)
+        kept = np.abs(x) >= least
+        assert (out[kept] == x[kept]).all() and (out[~kept] == 0).all()
+        assert kept.any() and not kept.all()

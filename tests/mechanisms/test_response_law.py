@@ -112,3 +112,29 @@ def test_it_has_no_noise_formulas():
 def test_curve_is_pure():
     curve = RandomizedResponse(1.0, 3).tradeoff(Categories({"l": ["a", "b", "c"]}))
     assert curve.delta(1.0) <= 1e-12 < curve.delta(0.99)
+
+
+def test_threads_that_set_the_shared_precision_of_mpmath_do_not_change_a_threshold():
+    import threading
+
+    import mpmath
+
+    stop = threading.Event()
+
+    def disturb():
+        while not stop.is_set():
+            with mpmath.mp.workprec(20):
+                mpmath.mp.exp(1)
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    try:
+        epsilons = np.linspace(0.1, 8.0, 300)
+        found = [RandomizedResponse(float(e), 3).threshold() for e in epsilons]
+    finally:
+        stop.set()
+        other.join()
+    for e, threshold in zip(epsilons, found, strict=True):
+        with mpmath.workdps(60):
+            exact = 1 / (1 + 2 * mpmath.exp(-mpmath.mpf(float(e))))
+            assert abs(threshold / mpmath.mpf(2) ** 64 - exact) < mpmath.mpf(2) ** -62

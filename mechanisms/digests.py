@@ -19,6 +19,8 @@ __all__ = ["PART_ROWS", "content_digests", "pieces"]
 PART_ROWS = 262_144
 """Rows of a piece: of a digest, of a row group, and of a part of a partitioned release."""
 
+_LARGE = 2**31
+
 
 def pieces(rows: int) -> int:
     """Return the number of pieces of a table of `rows` rows; a table without rows is one piece.
@@ -64,20 +66,30 @@ def _digest(piece: Any) -> str:
     import pyarrow as pa
 
     hashed = hashlib.sha256()
-    _number(hashed.update, piece.num_rows)
+    update: Update = hashed.update
+    _number(update, piece.num_rows)
     for name, column in zip(piece.column_names, piece.columns, strict=True):
-        _text(hashed.update, name)
+        _text(update, name)
         plain = pa.types.is_float64(column.type) and column.null_count == 0
         if plain and not any(_has_nan(chunk.to_numpy()) for chunk in column.chunks):
-            _text(hashed.update, "double")
-            _number(hashed.update, -1)
+            _text(update, "double")
+            _number(update, -1)
             for chunk in column.chunks:
-                hashed.update(np.ascontiguousarray(chunk.to_numpy()).view(np.uint8))
+                update(np.ascontiguousarray(chunk.to_numpy()).view(np.uint8))
         else:
-            joined = column.combine_chunks()
-            chunks = joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]
-            _feed(hashed.update, chunks[0] if chunks else pa.array([], column.type))
+            _feed(update, _joined(column))
     return hashed.hexdigest()[:32]
+
+
+def _joined(column: Any) -> Any:
+    """Return a chunked array as one array."""
+    import pyarrow as pa
+
+    large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    if column.nbytes >= _LARGE and column.type in large:
+        # the offsets of one array of strings end at 2 GiB
+        column = column.cast(large[column.type])
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 Update = Callable[[Any], None]

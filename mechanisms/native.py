@@ -113,10 +113,22 @@ def from_arrow(table: Any, kind: str, names: Sequence[Any], flat: bool = False) 
 
         return polars.from_arrow(table)
     if kind == "pandas":
-        frame = table.to_pandas()
-        frame.columns = list(names)
-        return frame
+        return _pandas(table, names)
     cells = [column.to_numpy() for column in table.columns]
     numeric = all(column.dtype.kind in "biuf" for column in cells)
     columns = [column.astype(np.float64 if numeric else object) for column in cells]
     return columns[0] if flat else np.column_stack(columns)
+
+
+def _pandas(table: Any, names: Sequence[Any]) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    frame = table.to_pandas()
+    for position, column in enumerate(table.columns):
+        if pa.types.is_integer(column.type) and column.null_count:
+            # as floats, whole numbers beyond 2^53 would not be what was released
+            dtype = pd.api.types.pandas_dtype(str(column.type).replace("int", "Int").replace("uI", "UI"))
+            frame.isetitem(position, column.to_pandas(types_mapper=lambda _, dtype=dtype: dtype))
+    frame.columns = list(names)
+    return frame

@@ -84,6 +84,13 @@ def test_pieces(monkeypatch):
     assert pieces(11) == 2
 
 
+def test_long_text_has_the_same_digest(monkeypatch):
+    tables = [pa.table({"c": pa.chunked_array([["a", None], ["bc"]], t)}) for t in (pa.string(), pa.binary())]
+    short = [content_digests(table) for table in tables]
+    monkeypatch.setattr(digests, "_LARGE", 0)
+    assert [content_digests(table) for table in tables] == short
+
+
 def test_other_types_are_refused_by_name():
     union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
     with pytest.raises(TypeError, match="sparse_union"):

@@ -133,6 +133,21 @@ def test_public_types_come_back(tmp_path):
         lists.save(tmp_path / "l.csv")
 
 
+def test_whole_numbers_with_gaps_stay_whole_in_pandas(tmp_path):
+    table = pa.table(
+        {
+            "x": [0.0, 0.0],
+            "u": pa.array([2**64 - 1, None], pa.uint64()),
+            "i": pa.array([2**53 + 1, None]),
+            "whole": pa.array([2**53 + 1, 1]),
+        }
+    )
+    release(table, Gaussian(1.0), Box({"x": (0, 1)}), public=["u", "i", "whole"]).save(tmp_path / "r.parquet")
+    frame = load_release(tmp_path / "r.parquet", "pandas").frame
+    assert [str(frame[name].dtype) for name in frame] == ["float64", "UInt64", "Int64", "int64"]
+    assert frame["u"][0] == 2**64 - 1 and frame["i"][0] == 2**53 + 1 and frame["i"].isna()[1]
+
+
 def test_names_must_stay_apart_in_a_file(tmp_path):
     frame = pd.DataFrame(np.zeros((2, 2)), columns=[1, "1"])
     out = release(frame, {1: Gaussian(1.0), "1": Gaussian(1.0)}, Box({1: (0, 1), "1": (0, 1)}))

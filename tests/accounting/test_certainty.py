@@ -208,8 +208,14 @@ def for_random(strategy, examples, check):
     )(given(strategy)(check))()
 
 
-@examples
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [
+        # one truth of a shaped limit takes seconds: test_limit has the quick ones
+        *((name, 10) for name in FAMILIES if name != "limit of integer shape"),
+        *(pytest.param(name, 250, marks=pytest.mark.slow) for name in FAMILIES),
+    ],
+)
 def test_delta_is_between_its_bounds(name, examples):
     family = FAMILIES[name]
 
@@ -224,7 +230,7 @@ def test_delta_is_between_its_bounds(name, examples):
                     wide = 20 * curve.precision.relative * truth + 2 * curve.precision.absolute
                     assert abs(curve.delta(eps, bound="estimate") - truth) <= wide
 
-    for_random(family.parameters, examples if family.thresholds > 2 or examples > 25 else 1, check)
+    for_random(family.parameters, examples, check)
 
 
 @examples
@@ -263,15 +269,14 @@ def test_epsilon_is_between_its_bounds(name, examples):
                 assert family.delta(parameters, upper) <= mp.mpf(delta) * (1 + mp.mpf(10) ** -40)
                 assert lower == 0 or family.delta(parameters, lower) >= mp.mpf(delta) * (1 - mp.mpf(10) ** -40)
 
-    slow = name in ("generalised Gaussian", "sampled Gaussian", "discrete Gaussian")
-    for_random(family.parameters, 3 if slow and examples == 10 else examples, check)
+    for_random(family.parameters, 3 if examples == 10 else examples, check)
 
 
-def test_error_rates_of_the_limits_mixture():
+@pytest.mark.parametrize(("c", "shape", "t"), [(2.0, 21, 9.0), pytest.param(0.3, 3, 1.0, marks=pytest.mark.slow)])
+def test_error_rates_of_the_limits_mixture(c, shape, t):
     with mp.workdps(50):
-        for c, shape, t in ((0.3, 3, 1.0), (2.0, 21, 9.0)):
-            alpha = pa.symmetric_laplace_limit(c, shape).error_rates(t)[0]
-            assert alpha == pytest.approx(float(limit_mixture(gaussian_alpha, c, shape, t)), rel=1e-9)
+        alpha = pa.symmetric_laplace_limit(c, shape).error_rates(t)[0]
+        assert alpha == pytest.approx(float(limit_mixture(gaussian_alpha, c, shape, t)), rel=1e-9)
 
 
 @few_examples

@@ -50,7 +50,9 @@ def laplace_mu(a):
         return float(max(mu(mp.exp(left)), mu(mp.exp(low)), mu(mp.exp(high))))
 
 
-@pytest.mark.parametrize("a", [1e-4, 1e-3, 0.1, 1.0, 3.0, 10.0, 50.0])
+@pytest.mark.parametrize(
+    "a", [1e-4, 0.1, 3.0, *(pytest.param(a, marks=pytest.mark.slow) for a in (1e-3, 1.0, 10.0, 50.0))]
+)
 def test_laplace(a):
     exact = laplace_mu(a)
     assert exact * (1 - 1e-13) <= tight_mu(pa.laplace(a)) <= exact * (1 + 2e-9)
@@ -94,10 +96,10 @@ def test_discrete_asymmetric_pairs(weights, tilts):
 @pytest.mark.parametrize(
     "curve",
     [
-        pa.symmetric_laplace(2, 0.9, 12),
+        pytest.param(pa.symmetric_laplace(2, 0.9, 12), marks=pytest.mark.slow),
         pa.symmetric_laplace(3, 0.6, 2),
         pa.symmetric_laplace(4, 0.6, 2.25),
-        pa.symmetric_laplace(2, 0.5),
+        pytest.param(pa.symmetric_laplace(2, 0.5), marks=pytest.mark.slow),
         pa.minimum(pa.gaussian(1.0), pa.laplace(1.2)),
         pa.gaussian(0.8).compose(pa.randomized_response(0.5)),
     ],
@@ -197,7 +199,17 @@ def test_bounded_and_unbounded_losses():
         assert CURVES[name].gdp() == math.inf
 
 
-@pytest.mark.parametrize(("sigma", "shift"), [(0.3, 1), (0.3, 2), (0.7, 1), (2.0, 1), (12.0, 1), (13.0, 40)])
+@pytest.mark.parametrize(
+    ("sigma", "shift"),
+    [
+        (0.3, 1),
+        (0.3, 2),
+        (2.0, 1),
+        (13.0, 40),
+        pytest.param(0.7, 1, marks=pytest.mark.slow),
+        pytest.param(12.0, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_discrete_gaussian_over_every_corner(sigma, shift):
     """The curve's corners are (S(n), S(s + 1 - n)): the largest mu among all of them, far into the tail."""
     last = int(48 * sigma + 40 + shift)
@@ -222,7 +234,16 @@ def test_wide_discrete_gaussian_is_as_good_as_its_continuous_limit():
         assert shift / sigma <= discrete_gaussian(sigma, shift).gdp() <= shift / sigma * (1 + 3e-5)
 
 
-@pytest.mark.parametrize(("shift", "power"), [(0.9, 1.4), (1.0, 1.99), (1e-6, 1.5), (1.0, 1.001), (30.0, 1.1)])
+@pytest.mark.parametrize(
+    ("shift", "power"),
+    [
+        (0.9, 1.4),
+        (30.0, 1.1),
+        pytest.param(1.0, 1.99, marks=pytest.mark.slow),
+        pytest.param(1e-6, 1.5, marks=pytest.mark.slow),
+        pytest.param(1.0, 1.001, marks=pytest.mark.slow),
+    ],
+)
 def test_generalised_gaussian_with_a_heavy_tail(shift, power):
     with mp.workdps(40):
         s, p = mp.mpf(shift), mp.mpf(power)

@@ -14,6 +14,7 @@ from privfit.estimators.logistic_regression import LogisticRegression
 from privfit.estimators.mean import Mean
 from privfit.estimators.quantile import Quantile
 from privfit.estimators.quantile_regression import QuantileRegression
+from privfit.estimators.release_transformer import NewReleaseWarning, ReleaseTransformer
 
 __all__ = [
     "CapabilityError",
@@ -21,8 +22,10 @@ __all__ = [
     "LinearRegression",
     "LogisticRegression",
     "Mean",
+    "NewReleaseWarning",
     "Quantile",
     "QuantileRegression",
     "RankDeficiencyWarning",
+    "ReleaseTransformer",
     "SmallSampleWarning",
 ]

@@ -35,7 +35,7 @@ def both(curve, h):
 
 
 @every
-@pytest.mark.parametrize("h", [0.1, 0.0123])
+@pytest.mark.parametrize("h", [0.1, pytest.param(0.0123, marks=pytest.mark.slow)])
 def test_rounded_losses_enclose_the_profile(curve, h):
     upper, lower = (profile(atoms, h, EPS) for atoms in both(curve, h))
     assert np.all(upper >= curve.delta(EPS, bound="lower") - 1e-12)

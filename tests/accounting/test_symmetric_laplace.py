@@ -108,7 +108,7 @@ def agrees_at_many_digits(dim, c, shape, t):
 @pytest.mark.parametrize(
     ("dim", "c", "shape", "t"),
     [
-        (3, 0.5, 1, 1.5),
+        pytest.param(3, 0.5, 1, 1.5, marks=pytest.mark.slow),
         pytest.param(3, 1e-6, 1, 2e-7, marks=pytest.mark.slow),
         pytest.param(3, 0.02, 1, 100.0, marks=pytest.mark.slow),
         (2, 0.4, 1.5, 0.3),
@@ -137,7 +137,9 @@ def test_every_digit_of_the_tail_at_random(dim, c, shape, t):
     agrees_at_many_digits(dim, c, shape, t)
 
 
-@pytest.mark.parametrize(("dim", "shape"), [(1, 2.0), (2, 1.0), (6, 1.0), (6, 4.0), (12, 1.0)])
+@pytest.mark.parametrize(
+    ("dim", "shape"), [(1, 2.0), pytest.param(2, 1.0, marks=pytest.mark.slow), (6, 1.0), (6, 4.0), (12, 1.0)]
+)
 def test_both_ends_of_the_curve(dim, shape):
     curve = SymmetricLaplaceCurve(dim, 0.3, shape)
     assert curve.curve([0.0, 1.0], bound="estimate").tolist() == [1.0, 0.0]
@@ -185,11 +187,11 @@ def direct_delta(dim, c, shape, eps, n=1200):
     ("dim", "c", "shape", "eps"),
     [
         (3, 0.5, 1, 1.5),
-        (6, 0.02, 1, 4.0),
-        (6, 1.5309, 4, 4.0),
         (4, 0.9, 2.25, 1.0),
-        (10, 0.3465, 6, 1.0),
         (2, 0.5, 2, 0.9),
+        pytest.param(6, 0.02, 1, 4.0, marks=pytest.mark.slow),
+        pytest.param(6, 1.5309, 4, 4.0, marks=pytest.mark.slow),
+        pytest.param(10, 0.3465, 6, 1.0, marks=pytest.mark.slow),
     ],
 )
 def test_tail_against_a_two_dimensional_integral(dim, c, shape, eps):
@@ -327,7 +329,13 @@ def test_wrong_types(bad):
 
 
 @pytest.mark.parametrize(
-    ("dim", "c", "shape"), [(7704, 9.4, 2.0), (1931, 1e-3, 1.0), (3677, 1.5e-4, 0.489), (3, 1.0, 0.3)]
+    ("dim", "c", "shape"),
+    [
+        pytest.param(7704, 9.4, 2.0, marks=pytest.mark.slow),
+        (1931, 1e-3, 1.0),
+        pytest.param(3677, 1.5e-4, 0.489, marks=pytest.mark.slow),
+        (3, 1.0, 0.3),
+    ],
 )
 def test_far_tail_in_high_dimension_is_a_power(dim, c, shape):
     """P[L > t] is below every float there, delta is not: it falls like e^(-2k t / (d - 2k))."""
@@ -344,7 +352,7 @@ def test_far_tail_in_high_dimension_is_a_power(dim, c, shape):
         assert eps <= pa.symmetric_laplace_limit(c, int(shape)).epsilon(1e-300)
 
 
-@pytest.mark.parametrize(("dim", "c"), [(963, 1.4e-5), (5056, 1e-6), (40, 7e-5)])
+@pytest.mark.parametrize(("dim", "c"), [(963, 1.4e-5), pytest.param(5056, 1e-6, marks=pytest.mark.slow), (40, 7e-5)])
 def test_shapes_just_above_half_the_dimension_keep_the_bulk(dim, c):
     """The largest loss is ten thousand times the usual one: many thresholds at once agree with one at a time."""
     curve = SymmetricLaplaceCurve(dim, c, dim / 2 + 1e-3)

@@ -22,6 +22,7 @@ class AbsoluteLoss(PiecewiseLoss):
 
     kinks = (0.0,)
     jumps = ((0.0, 1, 2.0),)
+    left = (0.0, -1.0)
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""

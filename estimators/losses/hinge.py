@@ -22,6 +22,7 @@ class HingeLoss(PiecewiseLoss):
 
     kinks = (1.0,)
     jumps = ((1.0, 1, 1.0),)
+    left = (1.0, -1.0)
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""

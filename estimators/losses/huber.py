@@ -30,6 +30,7 @@ class HuberLoss(PiecewiseLoss):
         self.threshold = check_number("threshold", threshold, 0.0, low_open=True)
         self.kinks = (-self.threshold, self.threshold)
         self.jumps = ((-self.threshold, 2, 1.0), (self.threshold, 2, -1.0))
+        self.left = (-0.5 * self.threshold**2, -self.threshold)
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""

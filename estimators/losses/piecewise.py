@@ -61,7 +61,8 @@ def laplace_sum_derivative(u: Floats, b: float, j: int, m: int) -> Floats:
 class PiecewiseLoss(IndexLoss):
     """Base of kinked losses with ``f''`` made of point masses and steps.
 
-    A subclass gives `derivative` (almost everywhere) and `jumps`: triples (kink, order, size).
+    A subclass gives `derivative` (almost everywhere), `jumps`: triples (kink, order, size), and `left`: the
+    polynomial left of all kinks, lowest power first.
 
     Examples
     --------
@@ -71,6 +72,7 @@ class PiecewiseLoss(IndexLoss):
     """
 
     jumps: tuple[tuple[float, int, float], ...] = ()
+    left: tuple[float, ...] = (0.0,)
 
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`."""
@@ -107,7 +109,7 @@ class PiecewiseLoss(IndexLoss):
     def _refuse(self) -> None:
         raise CapabilityError(
             f"{type(self).__name__} has a kink, and the exact inverse of this noise needs its second "
-            "derivative, a point mass: missing is a smoothed version of the loss. Use SmoothedCheckLoss, "
+            "derivative, a point mass: missing is a smoothed version of the loss. Use SmoothedLoss, "
             "release with ZeroInflatedLaplace(delta0 > 0), or ask for correction='naive'."
         )
 

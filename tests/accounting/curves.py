@@ -61,6 +61,8 @@ THRESHOLDS = np.array([-5.0, -1.5, -0.7, -0.3, -1e-3, 0.0, 1e-3, 0.3, 0.7, 1.0, 
 # families whose numbers cost many milliseconds each: most points are compared in the long run only
 COSTLY = {
     "limit, shape 3",
+    "symmetric Laplace, d = 2",
+    "subsampled",
     "shuffled",
     "group of 2",
     "implied by RDP",

@@ -34,6 +34,19 @@ def _places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return found
 
 
+def _near(draw: Any, value: Any) -> Any:
+    """Return another value of the same type, for leaves."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + draw(st.integers(-2, 2))
+    if isinstance(value, float):
+        return value * draw(st.sampled_from([0.5, 1.0001, 2.0, -1.0])) + draw(st.sampled_from([0.0, 1.0]))
+    if isinstance(value, str):
+        return draw(st.text(max_size=8)) if draw(st.booleans()) else value[::-1]
+    return draw(ANY)
+
+
 @st.composite
 def edited(draw: Any, valid: Any, most: int = 3) -> Any:
     """Draw one of the `valid` values with up to `most` edits."""
@@ -41,8 +54,10 @@ def edited(draw: Any, valid: Any, most: int = 3) -> Any:
     for _ in range(draw(st.integers(0, most))):
         places = _places(value, [])
         container, key = places[draw(st.integers(0, len(places) - 1))]
-        edit = draw(st.sampled_from(["replace", "replace", "remove", "double", "rename", "borrow"]))
-        if edit == "replace":
+        edit = draw(st.sampled_from(["replace", "near", "near", "remove", "double", "rename", "borrow"]))
+        if edit == "near":
+            container[key] = _near(draw, container[key])
+        elif edit == "replace":
             container[key] = draw(ANY)
         elif edit == "borrow":
             other, name = places[draw(st.integers(0, len(places) - 1))]

@@ -1,4 +1,4 @@
-r"""Bandwidth of the smoothed check loss under noise.
+r"""Bandwidth of a smoothed kink under noise: check loss and hinge, and losses whose second derivative jumps.
 
 A fourth-order kernel (logistic, its h^2 term removed) moves the mean score by ``0.81 h^4 f'''``, at most
 ``B(h) = 0.45 (h / sigma)^4`` for normal errors of standard deviation sigma. With k(x) the kernel's Fourier
@@ -14,6 +14,11 @@ G is bounded (zero-inflated noise), h within [sigma n^(-2/5), 0.45 sigma] is the
 tenth, but no more than keeps B below a quarter of the score's standard error, unless the noise would then
 exceed a third. Where G is unbounded (Laplace noise without zero inflation), h minimises
 ``B^2 + I0 / (2.5 s n)``, and is widened until the noise is below a third.
+
+A loss like Huber's, whose second derivative jumps at two points, has in place of these ``B(h) = 0.32 sigma
+(h / sigma)^4`` (at most; 0 for symmetric errors), integrands times ``min(2 / w^2, 4 t^2)`` (the mean of the box's
+``4 sin^2(t w) / w^2``, t = 1.345 sigma), the curvature 0.8 (the share of residuals between the jumps) and the score
+variance ``0.71 sigma^2``.
 """
 
 from __future__ import annotations
@@ -27,11 +32,11 @@ from privfit.estimators.symbols import Symbol
 __all__ = ["auto_bandwidth"]
 
 Floats = NDArray[np.float64]
-_BIAS, _DENSITY, _TAILS, _CURVATURE = 0.45, 2.5, 2.4, 0.4
+_DENSITY, _TAILS = 2.5, 2.4
 
 
-def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n: int) -> float:
-    """Return h for a corrected check loss of order 4.
+def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n: int, jump: int = 1) -> float:
+    """Return h for a corrected loss smoothed by the kernel of order 4.
 
     Parameters
     ----------
@@ -45,6 +50,8 @@ def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n:
         Smallest share of signal in a direction of the released columns, in (0, 1].
     n : int
         Records.
+    jump : {1, 2}
+        Order of the derivative that jumps: 1 for the check loss and the hinge, 2 for Huber's and the squared hinge.
 
     Returns
     -------
@@ -62,13 +69,14 @@ def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n:
     bounded = symbol.degree <= sum(power for _, power in symbol.poles)
     largest = max(0.45 * sigma, smallest) if bounded else max(10.0 * spread, 2.0 * smallest)
     grid = np.geomspace(smallest, largest * (1 + 1e-9), 80)
-    bias = _BIAS * (grid / sigma) ** 4
-    integrals = np.array([_amplification(symbol, float(h)) for h in grid])
+    worst, curvature, score = (0.45, 0.4 / sigma, 0.25) if jump == 1 else (0.32 * sigma, 0.8, 0.71 * sigma**2)
+    bias = worst * (grid / sigma) ** 4
+    integrals = np.array([_amplification(symbol, float(h), None if jump == 1 else 1.345 * sigma) for h in grid])
     extra, bend = integrals.T / (_DENSITY * spread * n)
-    noise = _TAILS * np.sqrt(bend) / (_CURVATURE / sigma * share)
+    noise = _TAILS * np.sqrt(bend) / (curvature * share)
     if bounded:
         calm = _first(noise <= 0.1)
-        harmless = int(np.count_nonzero(bias <= 0.25 * np.sqrt(0.25 / n + extra))) - 1
+        harmless = int(np.count_nonzero(bias <= 0.25 * np.sqrt(score / n + extra))) - 1
         chosen = min(calm, max(harmless, 0))
     else:
         chosen = int(np.argmin(bias**2 + extra))
@@ -80,13 +88,15 @@ def _first(holds: NDArray[np.bool_]) -> int:
     return int(np.argmax(holds)) if holds.any() else holds.size - 1
 
 
-def _amplification(symbol: Symbol, h: float) -> tuple[float, float]:
-    """Integrals I0 and I2 over frequencies, by the trapezoid rule in x = h w."""
+def _amplification(symbol: Symbol, h: float, box: float | None = None) -> tuple[float, float]:
+    """Integrals I0 and I2 over frequencies, by the trapezoid rule in x = h w; for a box of half-width `box`."""
     x = np.linspace(1e-4, 14.0, 1500)
     kernel = np.pi * x / np.sinh(np.pi * x) * (1.0 + (np.pi * x) ** 2 / 6.0)
     z = -((x / h) ** 2)
     g = np.polynomial.polynomial.polyval(z, symbol.numerator)
     for b2, power in symbol.poles:
         g = g / (1.0 - b2 * z) ** power
+    if box is not None:
+        kernel = kernel * np.sqrt(np.minimum(2.0 / -z, 4.0 * box**2))
     step = (x[1] - x[0]) / h / np.pi
     return float(np.sum((g - 1.0) ** 2 * kernel**2 / -z) * step), float(np.sum(g**2 * kernel**2) * step)

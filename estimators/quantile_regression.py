@@ -21,9 +21,10 @@ from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.losses import SmoothedCheckLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
-from privfit.estimators.quantile_search import pilot_bandwidth, search_quantile
+from privfit.estimators.quantile_search import search_quantile
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
+from privfit.estimators.smoothed_search import Pilot
 from privfit.estimators.solver import Solution
 
 __all__ = ["QuantileRegression"]
@@ -92,7 +93,8 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
 
     def _loss(self, problem: Problem) -> IndexLoss:
         if self.bandwidth == "auto":
-            return SmoothedCheckLoss(self.quantile, pilot_bandwidth(problem), 4 if self.noise_.noisy else 2)
+            width = Pilot.of(problem).bandwidth(problem.risk)
+            return SmoothedCheckLoss(self.quantile, width, 4 if self.noise_.noisy else 2)
         return SmoothedCheckLoss(self.quantile, self.bandwidth / problem.coordinates.response_scale, self._order)
 
     def _loss_unit(self, response_scale: float) -> float:

@@ -9,6 +9,7 @@ of the two calls than among outputs of one call: Fisher's exact test, given how 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
@@ -255,4 +256,4 @@ def _fisher(tried: list[bool], control: list[bool], level: float) -> Finding:
     equal, others = sum(tried), sum(control)
     chance = float(hypergeom.sf(equal - 1, len(tried) + len(control), equal + others, len(tried)))
     # on a scale where more is worse, as for the other tests
-    return Finding(-np.log10(max(chance, 1e-300)), -np.log10(level), chance <= level)
+    return Finding(-math.log10(max(chance, 1e-300)), -math.log10(level), chance <= level)

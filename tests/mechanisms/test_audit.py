@@ -12,6 +12,7 @@ from privfit.estimators.corrections import Part
 from privfit.estimators.symbols import Resolvent
 from privfit.mechanisms import (
     Box,
+    Categories,
     DiscreteLaplace,
     Gaussian,
     Product,
@@ -41,9 +42,9 @@ def test_mutant_scale_nine_tenths_is_caught_by_events_too():
 def test_mutant_half_the_variance_is_caught_by_the_curve_and_by_the_fit(law, domain):
     report = audit(scale.other_scale(law, math.sqrt(0.5)), domain, samples=20_000)
     assert caught(report, "distribution of coordinate")
-    # what a ball claims for Laplace noise, and pure epsilon for two columns, is far above what noise at a corner shows
+    # pure epsilon for two columns together is far above what noise at a corner shows
     pure = isinstance(law, DiscreteLaplace) and domain.dim > 1
-    assert pure or caught(report, "event") or "certain disclosure" in str(report.alarms)
+    assert pure or caught(report, "->")
 
 
 @every_law
@@ -102,16 +103,14 @@ def test_mutant_constant_seed_is_caught(law, domain):
 )
 def test_mutants_of_randomised_response_are_caught(law, domain):
     assert caught(audit(response.twice_epsilon(law), domain, samples=20_000), "kept labels", "->")
-    report = audit(response.lie_may_be_the_truth(law), domain)
-    # among 30 labels a lie is the truth so rarely that n = 50,000 does not see it
-    assert caught(report, "kept labels") or (law.categories == 30 and report.passed)
+    assert caught(audit(response.lie_may_be_the_truth(law), domain, samples=20_000), "kept labels")
     assert caught(audit(reuse.same_answer_in_two_rows(law), domain, samples=5_000), "rows 1 apart, equal")
     assert caught(audit(reuse.constant_seed(law), domain, samples=5_000), "two releases, equal")
     if law.categories > 2:
         assert caught(audit(response.next_label_as_lie(law), domain, samples=5_000), "lies")
 
 
-@pytest.mark.parametrize(("law", "domain"), [*QUICK[::2], *(rare(*own) for own in MORE[:-1])], ids=str)
+@pytest.mark.parametrize(("law", "domain"), [QUICK[0], *(rare(*own) for own in MORE[:-1])], ids=str)
 def test_mutant_float_output_off_the_grid_is_caught(law, domain):
     assert caught(audit(grid.float_output(law), domain, samples=500), "values off the grid")
 
@@ -162,13 +161,36 @@ CORRECT = [*LAWS, *RESPONSES, MIXED, SOME, (SymmetricLaplace(3.0, shape=26), uni
 
 @pytest.mark.parametrize(
     ("law", "domain"),
-    [*QUICK, RESPONSES[1], SOME, *(rare(*own) for own in (*MORE, RESPONSES[0], RESPONSES[2], MIXED, CORRECT[-1]))],
+    [*QUICK, MORE[0], RESPONSES[1], SOME, *(rare(*own) for own in (*MORE[1:], *RESPONSES[::2], MIXED, CORRECT[-1]))],
     ids=lambda own: type(own).__name__,
 )
 @pytest.mark.parametrize(("protect", "rounding"), [("record", "nearest"), ("attribute", "stochastic")])
 def test_correct_mechanisms_pass(law, domain, protect, rounding):
     report = audit(law, domain, protect=protect, rounding=rounding, samples=2_000)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("law", "domain"),
+    [
+        (Gaussian(2.0**-480), Box({"x": (0, 2.0**-480)})),
+        (SymmetricLaplace(2.0**490), Box({"x": (-(2.0**490), 2.0**491)})),
+        (Gaussian(1.0), Box({"x": (1e12, 1e12 + 1)})),
+        (Gaussian(1e-3), Box({"x": (0, 1)})),
+        (ZeroInflatedLaplace(1.0, 1e-9), Box({"x": (0, 1)})),
+        (RandomizedResponse(100.0, 3), Categories({"l": [1, 2, 3]})),
+        (RandomizedResponse(1e-6, 2), Categories({"l": [True, False]})),
+        rare(ZeroInflatedLaplace(1.0, 0.95), Box({"x": (0, 1), "y": (0, 0.3)})),
+        rare(SymmetricLaplace(1.0, shape=1000), Box({"x": (0, 1)})),
+        rare(Gaussian(20.0), unit(200)),
+    ],
+    ids=lambda own: type(own).__name__,
+)
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
+def test_extreme_parameters_pass_with_numbers_in_every_row(law, domain, rounding):
+    report = audit(law, domain, samples=100, rounding=rounding)
+    assert report.passed
+    assert all(math.isfinite(test.statistic) and math.isfinite(test.bound) for test in report.tests)
 
 
 def test_dates_and_encoded_labels_are_audited_as_the_numbers_they_stand_for():

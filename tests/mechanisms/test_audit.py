@@ -99,6 +99,23 @@ def test_mutant_constant_seed_is_caught(law, domain):
 
 
 @pytest.mark.parametrize(
+    ("break_keys", "names"),
+    [
+        (reuse.one_master_key, ("two releases, equal", "two releases, dependent")),
+        (reuse.one_key_for_all_blocks, ("rows 8192 apart, equal", "repeated rows")),
+        (reuse.one_key_for_all_parts, ("characteristic function",)),
+    ],
+)
+def test_mutants_of_the_keys_are_caught(monkeypatch, break_keys, names):
+    law = Product({(0, 1): Gaussian(2.0), (2, 3): Gaussian(3.0)})
+    assert audit(law, unit(4), samples=20_000).passed
+    break_keys(monkeypatch)
+    report = audit(law, unit(4), samples=20_000)
+    assert all(caught(report, name) for name in names)
+    assert not caught(report, "distribution of coordinate")
+
+
+@pytest.mark.parametrize(
     ("law", "domain"), [RESPONSES[1], rare(*RESPONSES[0]), rare(*RESPONSES[2])], ids=("three", "two", "thirty")
 )
 def test_mutants_of_randomised_response_are_caught(law, domain):

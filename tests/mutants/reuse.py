@@ -35,6 +35,19 @@ def constant_seed(law):
     return mutant(law, _perturb=lambda self, x, words, domain, round_: law._perturb(x, words_again(), domain, round_))
 
 
+def one_master_key(patch):
+    """Every release has the same master key: its rows are new, its releases are not."""
+    patch.setattr("privfit.mechanisms.releasing.fresh_master", lambda: bytes(32))
+
+
+def one_key_for_all_blocks(patch):
+    patch.setattr("privfit.mechanisms.blocks.block_words", lambda master, part, block: block_words(master, part, 0))
+
+
+def one_key_for_all_parts(patch):
+    patch.setattr("privfit.mechanisms.blocks.block_words", lambda master, part, block: block_words(master, 0, block))
+
+
 class ReplayedCalls:
     """A function of the user that draws from a generator with the same seed in every call."""
 

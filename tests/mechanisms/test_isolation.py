@@ -218,10 +218,13 @@ def test_every_public_class_is_here(public_objects):
         assert type(public_objects[name]) is getattr(mechanisms, name)
 
 
+PROTOCOLS = (2, pickle.HIGHEST_PROTOCOL)
+
+
 def ways(thing):
     yield copy.copy(thing)
     yield copy.deepcopy(thing)
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+    for protocol in PROTOCOLS:
         yield pickle.loads(pickle.dumps(thing, protocol))
 
 
@@ -237,7 +240,7 @@ def test_copies_and_pickles_are_as_good_as_the_original(public_objects):
 
 def test_neither_pickles_nor_texts_hold_data_or_a_key(public_objects):
     for name, thing in public_objects.items():
-        stored = b"".join(pickle.dumps(thing, protocol) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1))
+        stored = b"".join(pickle.dumps(thing, protocol) for protocol in PROTOCOLS)
         text = repr(thing) + str(thing)
         if hasattr(thing, "report"):
             text += thing.report()

@@ -217,12 +217,14 @@ WHOLE = {
 }
 
 
+@pytest.mark.slow
 @thorough
 @given(st.lists(st.tuples(whole, whole), max_size=5), st.sampled_from(sorted(WHOLE)), laws, seeds, roundings)
 def test_nullable_integers(cells, kind, law, seed, rounding):
     check(WHOLE[kind](columns_of(cells)), cells, law, seed, rounding)
 
 
+@pytest.mark.slow
 @thorough
 @given(st.lists(FLOATS, min_size=1, max_size=4), st.lists(st.integers(-1, 3), max_size=5), laws, seeds)
 def test_categoricals_of_numbers(labels, codes, law, seed):
@@ -290,6 +292,7 @@ def test_labels(cells, labels, seed):
     assert set(out.ravel()) <= set(labels)
 
 
+@pytest.mark.slow
 @thorough
 @given(st.lists(FLOATS, max_size=6), laws, seeds, st.booleans())
 def test_one_column_and_one_dimension(cells, law, seed, flat):
@@ -299,6 +302,7 @@ def test_one_column_and_one_dimension(cells, law, seed, flat):
     check(x if flat else x[:, None], [(v,) for v in cells], law, seed, "nearest", box, SPANS[:1])
 
 
+@pytest.mark.slow
 @thorough
 @given(st.lists(st.tuples(FLOATS, FLOATS, FLOATS), max_size=5), laws, seeds, st.sampled_from([1e-3, 1.0, 1e6]))
 def test_balls(cells, law, seed, radius):

@@ -67,7 +67,7 @@ def test_other_parameters_of_laws(first, second, third):
     law = named(lambda: SymmetricLaplace(1.0, shape=third), "shape")
     assert law is None or law.shape == third
     law = named(lambda: RandomizedResponse(first, third), "epsilon", "categories")
-    assert law is None or 0 < law.epsilon <= 100 and law.categories >= 2
+    assert law is None or (0 < law.epsilon <= 100 and law.categories >= 2)
 
 
 @thorough

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.estimators.checks import read_columns
+from privfit.estimators.classifier import BinaryClassifier
 from privfit.estimators.losses import LogisticLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
 from privfit.estimators.problem import Problem
-from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 
 __all__ = ["LogisticRegression"]
@@ -27,7 +24,7 @@ __all__ = ["LogisticRegression"]
 Floats = NDArray[np.float64]
 
 
-class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc]
+class LogisticRegression(BinaryClassifier):
     """Binary logistic regression, unbiased under the noise of a release.
 
     Parameters
@@ -83,7 +80,6 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
     True
     """
 
-    _is_label = True
     _kappa = 0.25
 
     def __init__(
@@ -107,65 +103,17 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         self.draws = draws
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Tags for scikit-learn: two classes only."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size != 2:
-            raise ValueError(
-                f"y must have 2 classes, got {self.classes_.size} class"
-                f"{'' if self.classes_.size == 1 else 'es'}. Only binary classification is supported: "
-                "merge classes, or collect records of both."
-            )
-        labels = codes.astype(float)
-        return (
-            labels
-            if model.keep == 1.0 or self.correction == "naive"
-            else (labels - (1 - model.keep)) / (2 * model.keep - 1)
-        )
+        labels = self._read_labels(y).astype(float)
+        if model.keep == 1.0 or self.correction == "naive":
+            return labels
+        return np.asarray((labels - (1 - model.keep)) / (2 * model.keep - 1), float)
 
     def _loss(self, problem: Problem) -> IndexLoss:
         return LogisticLoss()
 
-    def _facts(self) -> list[tuple[str, str]]:
-        name = self._target if isinstance(self._target, str) and self._target else "y"
-        if isinstance(self._target, (int, np.integer)):
-            name = f"column {self._target}"
-        facts = super()._facts()
-        return [facts[0], ("Modelled", f"P({name} = {self.classes_[1]})"), *facts[1:]]
-
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
         return curvature, "information equality, their covariance is the corrected Hessian"
-
-    def _default_bound(self, model: NoiseModel) -> float:
-        return 10.0 if model.noisy else 30.0
-
-    def _shape_intercept(self, value: float) -> Any:
-        return np.array([value])
-
-    def _shape_coefficients(self, values: Floats) -> Floats:
-        return values[None, :]
-
-    def decision_function(self, X: Any) -> Floats:
-        """Index ``intercept + X coef`` of each row.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-            Columns without noise, or as released.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-        """
-        check_is_fitted(self)
-        X = read_columns(self, X, reset=False)
-        return np.asarray(X @ self.coef_[0] + self.intercept_[0], float)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the two classes, in the order of `classes_`, shape (n, 2)."""
@@ -174,8 +122,3 @@ class LogisticRegression(ClassifierMixin, IndexRegression):  # type: ignore[misc
         check_is_fitted(self)
         index = self.decision_function(X)
         return np.stack([expit(-index), expit(index)], axis=1)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each row, shape (n,)."""
-        check_is_fitted(self)
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privfit.estimators.corrections import Term
 from privfit.estimators.symbols import Identity, Symbol
 
-__all__ = ["Chunk", "Design", "Held", "IndexNoise", "Read", "Records", "Stratum", "thin"]
+__all__ = ["Chunk", "Design", "Held", "IndexNoise", "Read", "Records", "Stratum", "signed", "thin"]
 
 Floats = NDArray[np.float64]
 
@@ -208,6 +208,29 @@ class Stratum:
     def naive(self) -> Stratum:
         """Return the records with their noise left uncorrected."""
         return Stratum(self.noise.naive(), self.records)
+
+
+def signed(stratum: Stratum) -> Stratum:
+    """Return the records with each design row multiplied by its label, 1 or -1: the index becomes a margin.
+
+    Every noise law here is symmetric, so that the noise of a signed row has the law of the row's.
+
+    Examples
+    --------
+    >>> held = Held(Chunk((Design(np.ones((1, 2)), None),), np.array([1.0, -1.0])))
+    >>> row = signed(Stratum(IndexNoise((), np.zeros((0, 1)), np.zeros(0)), held))
+    >>> next(row.records.chunks()).designs[0].matrix
+    array([[ 1., -1.]])
+    """
+    records = stratum.records
+
+    def read() -> Iterator[Chunk]:
+        for chunk in records.chunks():
+            yield Chunk(tuple(Design(d.matrix * chunk.labels, d.offset) for d in chunk.designs), None)
+
+    if isinstance(records, Held):
+        return Stratum(stratum.noise, Held(next(read())))
+    return Stratum(stratum.noise, Read(records.n, read))
 
 
 def thin(strata: Sequence[Stratum], step: int) -> list[Stratum]:

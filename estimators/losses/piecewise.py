@@ -1,4 +1,4 @@
-r"""Piecewise losses: ``f'' = sum`` of point masses and steps at kinks, so Laplace averages are closed forms.
+r"""Piecewise losses: ``f''`` is a constant plus point masses and steps at kinks, so Laplace averages are closed forms.
 
 With ``R = (1 - b^2 D^2)^{-1}`` (average over Laplace(b)), ``R^j delta`` is the density of a sum of j
 Laplace(b):
@@ -62,7 +62,7 @@ class PiecewiseLoss(IndexLoss):
     """Base of kinked losses with ``f''`` made of point masses and steps.
 
     A subclass gives `derivative` (almost everywhere), `jumps`: triples (kink, order, size), and `left`: the
-    polynomial left of all kinks, lowest power first.
+    polynomial left of all kinks, of degree <= 2, lowest power first.
 
     Examples
     --------
@@ -119,6 +119,8 @@ class PiecewiseLoss(IndexLoss):
             if power == 0:
                 total = total + weight * self.derivative(u, order + 2)
                 continue
+            if order == 0 and len(self.left) > 2:
+                total = total + weight * 2.0 * self.left[2]  # R keeps the constant that f'' has on the left
             for kink, jump_order, size in self.jumps:
                 m = order + 1 - jump_order
                 total = total + weight * size * laplace_sum_derivative(u - kink, b, power, m)

@@ -177,6 +177,7 @@ def open_release(path: Any, kind: str | None = None) -> ReleaseReader:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> from privfit.mechanisms import Box, Gaussian, release
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release(np.zeros((3, 1)), Gaussian(1.0), Box({"x": (0, 1)})).save(folder + "/x.parquet")

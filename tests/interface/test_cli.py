@@ -8,7 +8,7 @@ import pytest
 
 from privfit.cli import BUG, MISTAKE, run
 
-COMMANDS = ("calibrate", "curve", "release", "fit", "demo")
+COMMANDS = ("audit", "calibrate", "curve", "release", "fit", "demo")
 BUDGET = ["--epsilon", "6", "--delta", "1e-6"]
 QUICK = ["--mechanism", "gaussian"]
 COLUMNS = ["--column", "age:17:90", "--column", "hours:1:99"]

@@ -24,6 +24,8 @@ __all__ = ["GaussianCurve", "gaussian", "gaussian_log_delta"]
 
 Floats = NDArray[np.float64]
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+FAR = 1e154
+"""Beyond this argument a normal tail has no finite logarithm."""
 SQRT_2 = math.sqrt(2.0)
 LOSS = 300.0  # how much of its accuracy the difference of two Mills ratios may lose
 
@@ -117,10 +119,11 @@ def gaussian_log_delta(epsilon: Floats, mu: Floats) -> Floats:
         e, m = np.float64(epsilon), np.float64(mu)
         shift = e / m - m / 2
         steep = max(shift, 1.0) > LOSS * m and shift > -3.0
-        return _BRANCHES[3 if math.isinf(e) else 1 if steep else 0 if shift > 0 else 2](e, m, shift)
+        return _BRANCHES[3 if math.isinf(e) or shift > FAR else 1 if steep else 0 if shift > 0 else 2](e, m, shift)
     epsilon, mu = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(mu, float))
     x = epsilon / mu - mu / 2
-    branch = np.select([np.isinf(epsilon), (np.maximum(x, 1.0) > LOSS * mu) & (x > -3.0), x > 0], [3, 1, 0], default=2)
+    far = np.isinf(epsilon) | (x > FAR)
+    branch = np.select([far, (np.maximum(x, 1.0) > LOSS * mu) & (x > -3.0), x > 0], [3, 1, 0], default=2)
     out = np.empty(x.shape)
     for i, formula in enumerate(_BRANCHES):
         here = branch == i
@@ -144,7 +147,7 @@ def _integral(epsilon: Any, mu: Any, x: Any) -> Floats:
     scale = np.maximum(x, 3.0)
     s = nodes / scale[..., None]
     integrand = -np.expm1(-mu[..., None] * s) * np.exp(-x[..., None] * s - s * s / 2)
-    return np.log(integrand @ weights / scale) - x * x / 2 - HALF_LOG_2PI
+    return np.log(integrand @ weights) - np.log(scale) - x * x / 2 - HALF_LOG_2PI
 
 
 def _normal_tails(epsilon: Any, mu: Any, x: Any) -> Floats:

@@ -111,7 +111,7 @@ class GDP(Target):
     def slack(self, curve: TradeOffCurve) -> float:
         """Log of mu over the curve's own mu."""
         own = curve.mu if isinstance(curve, GaussianCurve) else curve.gdp()
-        return math.log(self.mu / own) if 0 < own < math.inf else (-math.inf if own else math.inf)
+        return math.log(self.mu) - math.log(own) if 0 < own < math.inf else (-math.inf if own else math.inf)
 
 
 @dataclass(frozen=True)

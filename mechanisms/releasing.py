@@ -91,18 +91,22 @@ class Release:
         return report(self)
 
     def save(self, path: Any, allow_insecure: bool = False) -> None:
-        """Write the table as Parquet with the law in the file's metadata.
+        """Write the table with its law; the ending of the name decides the format.
 
         Parameters
         ----------
         path : str or path
+            ``.parquet``, ``.arrow``, or ``.csv``, whose law lies beside it in ``name.csv.law.json``; without an ending,
+            a folder of Parquet parts. A file of that name is replaced, as a whole.
         allow_insecure : bool
             Write a release whose noise can be reproduced, too; the file says so.
 
         Raises
         ------
         ValueError
-            If the release is not secure and `allow_insecure` is not set.
+            If the release is not secure and `allow_insecure` is not set, or the ending is unknown.
+        FileExistsError
+            If there is a folder of that name that holds something else.
         """
         from privfit.mechanisms.files import save_release
 

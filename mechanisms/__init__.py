@@ -6,31 +6,38 @@ on a grid, from operating-system entropy, and returns the table together with it
 against its claim.
 """
 
-from privfit.mechanisms.audit_report import AuditReport
-from privfit.mechanisms.auditing import audit, audit_noise
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from privfit.mechanisms.categories import Categories
-from privfit.mechanisms.dask_release import release_dask
 from privfit.mechanisms.days import days_to_datetimes
 from privfit.mechanisms.discrete_laplace import DiscreteLaplace
 from privfit.mechanisms.domain import Ball, Box
 from privfit.mechanisms.encoding import Dates, Labels, Numbers
-from privfit.mechanisms.file_release import FileRelease
 from privfit.mechanisms.files import load_release
 from privfit.mechanisms.gaussian import Gaussian
 from privfit.mechanisms.guarantee import Guarantee
-from privfit.mechanisms.incremental import NothingNewWarning, release_new
 from privfit.mechanisms.laplace import Laplace
 from privfit.mechanisms.law import REGISTRY, Law
 from privfit.mechanisms.product import Product
 from privfit.mechanisms.randomized_response import RandomizedResponse
 from privfit.mechanisms.reader import ReleaseReader, open_release
-from privfit.mechanisms.record_book import RecordBook
 from privfit.mechanisms.releasing import Release, release
 from privfit.mechanisms.splitting import calibrate_parts, remaining_budget, variance_inflation
-from privfit.mechanisms.streaming import release_file
 from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
 from privfit.mechanisms.zero_inflated import ZeroInflatedLaplace
 from privfit.mechanisms.zero_inflated_calibration import ZilRegion, zil_region
+
+if TYPE_CHECKING:
+    from privfit.mechanisms.audit_report import AuditReport as AuditReport
+    from privfit.mechanisms.auditing import audit as audit
+    from privfit.mechanisms.auditing import audit_noise as audit_noise
+    from privfit.mechanisms.dask_release import release_dask as release_dask
+    from privfit.mechanisms.file_release import FileRelease as FileRelease
+    from privfit.mechanisms.incremental import NothingNewWarning as NothingNewWarning
+    from privfit.mechanisms.incremental import release_new as release_new
+    from privfit.mechanisms.record_book import RecordBook as RecordBook
+    from privfit.mechanisms.streaming import release_file as release_file
 
 __all__ = [
     "REGISTRY",
@@ -70,3 +77,28 @@ __all__ = [
     "variance_inflation",
     "zil_region",
 ]
+
+_WHEN_ASKED = {
+    "AuditReport": "privfit.mechanisms.audit_report",
+    "FileRelease": "privfit.mechanisms.file_release",
+    "NothingNewWarning": "privfit.mechanisms.incremental",
+    "RecordBook": "privfit.mechanisms.record_book",
+    "audit": "privfit.mechanisms.auditing",
+    "audit_noise": "privfit.mechanisms.auditing",
+    "release_dask": "privfit.mechanisms.dask_release",
+    "release_file": "privfit.mechanisms.streaming",
+    "release_new": "privfit.mechanisms.incremental",
+}
+"""What most programs do not need is loaded when it is first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHEN_ASKED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_WHEN_ASKED[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHEN_ASKED})

@@ -2,17 +2,20 @@ r"""Sandwich inference: ``sqrt(n) (theta^ - theta) -> N(0, V^-1 A V^-1)``.
 
 V is the corrected Hessian (terms through the noise scale included), A the covariance of the corrected scores
 over records; both see only the release. Where the fit is not an interior minimum with positive curvature, or
-a direction is not identified, the standard error is infinite: no finite number would be true.
+a direction is not identified, the standard error is infinite: no finite number would be true. Rows in clusters:
+`clusters`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_number
 
-__all__ = ["confidence_intervals", "sandwich", "unidentified"]
+__all__ = ["confidence_intervals", "sandwich", "tail_probability", "unidentified"]
 
 Floats = NDArray[np.float64]
 
@@ -67,14 +70,16 @@ def unidentified(v: Floats) -> NDArray[np.bool_]:
     return np.asarray((vectors[:, weak] ** 2).sum(axis=1) > 1e-8, bool)
 
 
-def confidence_intervals(estimate: Floats, standard_errors: Floats, level: float) -> Floats:
-    """Normal intervals, one row per coefficient.
+def confidence_intervals(estimate: Floats, standard_errors: Floats, level: float, freedom: float = np.inf) -> Floats:
+    """Intervals, one row per coefficient: normal, or Student's t where the covariance has few degrees of freedom.
 
     Parameters
     ----------
     estimate, standard_errors : ndarray, shape (p,)
     level : float
         Coverage in (0, 1).
+    freedom : float
+        Degrees of freedom of the covariance.
 
     Returns
     -------
@@ -85,8 +90,32 @@ def confidence_intervals(estimate: Floats, standard_errors: Floats, level: float
     >>> confidence_intervals(np.array([0.0]), np.array([1.0]), 0.95).round(2)
     array([[-1.96,  1.96]])
     """
-    from scipy.special import ndtri
+    from scipy.special import ndtri, stdtrit
 
     wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
-    reach = float(ndtri(0.5 + wanted / 2.0)) * standard_errors
+    upper = 0.5 + wanted / 2.0
+    reach = float(ndtri(upper) if np.isinf(freedom) else stdtrit(freedom, upper)) * standard_errors
     return np.stack([estimate - reach, estimate + reach], axis=1)
+
+
+def tail_probability(statistic: Any, count: int, freedom: float = np.inf) -> Any:
+    """P-value of a quadratic statistic: chi-squared with `count` degrees of freedom, or count times F.
+
+    Parameters
+    ----------
+    statistic : float or ndarray
+    count : int
+        Number of hypotheses.
+    freedom : float
+        Degrees of freedom of the covariance.
+
+    Examples
+    --------
+    >>> round(float(tail_probability(3.841459, 1)), 4)
+    0.05
+    """
+    from scipy.special import fdtrc, gammaincc
+
+    if np.isinf(freedom):
+        return gammaincc(count / 2.0, np.asarray(statistic) / 2.0)
+    return fdtrc(count, freedom, np.asarray(statistic) / count)

@@ -16,11 +16,13 @@ from sklearn.base import BaseEstimator
 
 from privfit.accounting.validation import check_choice, check_integer, check_number
 from privfit.estimators.checks import check_random_state, read_columns_and_response
+from privfit.estimators.clusters import between_rows, released_clusters
 from privfit.estimators.corrections import CORRECTIONS
 from privfit.estimators.diagnostics import UNCERTAIN, curvature_error, report_plain, report_solution
 from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.inference import sandwich
+from privfit.estimators.kept import RecordsMixin
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem, Sample, build_problem
@@ -36,7 +38,7 @@ Floats = NDArray[np.float64]
 _WARM = 30_000
 
 
-class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
+class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignore[misc]
     """Base class; see `LogisticRegression`, `LinearRegression`, `QuantileRegression`.
 
     Examples
@@ -52,7 +54,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     _target: Any = None
     _range: float | None = None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, clusters: Any = None, keep_records: bool = False) -> Self:
         """Fit to released columns X and response y.
 
         Parameters
@@ -61,6 +63,10 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             Columns as released.
         y : array_like, shape (n,)
             Response as released.
+        clusters : array_like, shape (n,), optional
+            Labels of rows that depend on each other (of one person), for cluster-robust standard errors.
+        keep_records : bool
+            Keep what score tests and the bootstrap need (the columns; never part of a pickle or a copy).
 
         Returns
         -------
@@ -78,9 +84,12 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         X, y = self._validate(X, y)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         self._range = None
+        self._inference(clusters, keep_records, len(X))
         return self._fit(X, y, resolve_noise(self.noise, names, "y", label=self._is_label), names)
 
-    def fit_release(self, release: Any, target: Any = None, features: Any = None) -> Self:
+    def fit_release(
+        self, release: Any, target: Any = None, features: Any = None, *, clusters: Any = None, keep_records: Any = False
+    ) -> Self:
         """Fit to a release; its law replaces the ``noise=`` parameter.
 
         Parameters
@@ -91,6 +100,8 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             Column to model; it must be given.
         features : str, int or sequence of these, optional
             Columns to use; all others if left out.
+        clusters, keep_records
+            As for `fit`; `clusters` may name a column that was released as it is.
 
         Returns
         -------
@@ -108,10 +119,12 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             listed = [*getattr(release, "columns", ()), *getattr(release, "public", ())]
             known = f", one of {listed[:12]}" if listed else ""
             raise TypeError(f"{type(self).__name__}.fit_release needs target=, the column to model{known}.")
+        clusters, features = released_clusters(release, clusters, target, features)
         frame, response, names, laws = read_release(release, target, features)
         check_roles(target, names, laws, label=self._is_label)
         self._target, self._range = target, declared_range(release, target)
         X, y = self._validate(frame, response)
+        self._inference(clusters, keep_records, len(X))
         model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
         return self._fit(X, y, model, names)
 
@@ -156,6 +169,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         solution, problem, start = self._stabilised_search(problem)
         self._store(solution, problem, start)
         self._finish(solution, problem)
+        self._keep_records(solution, problem)
         return self
 
     def _alpha_penalty(self, problem: Problem) -> Floats:
@@ -206,7 +220,8 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     def _store(self, solution: Solution, problem: Problem, start: Floats) -> None:
         risk, lead, coordinates = problem.risk, problem.lead, problem.coordinates
         theta, noisy = solution.theta, self.noise_.noisy
-        standard = sandwich(solution.hessian, risk.score_covariance(theta), risk.n)
+        between = between_rows(risk, theta, self._codes)
+        standard = sandwich(solution.hessian, risk.score_covariance(theta) + between, risk.n)
         if solution.at_bound.any() or (noisy and not solution.interior):
             standard = np.diag(np.full(risk.size, np.inf))
         standard = problem.mark_flat(standard)
@@ -216,7 +231,7 @@ class IndexRegression(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.cov_params_ = coordinates.covariance(standard)
         if noisy:
             oracle, assumption = self._oracle_scores(risk, theta, solution.hessian - np.diag(risk.penalty))
-            raw = coordinates.covariance(problem.mark_flat(sandwich(solution.hessian, oracle, risk.n)))
+            raw = coordinates.covariance(problem.mark_flat(sandwich(solution.hessian, oracle + between, risk.n)))
             self.efficiency_ = compare(self.cov_params_, raw, risk.n, assumption)
         else:
             self.efficiency_ = unchanged(theta.size, risk.n)

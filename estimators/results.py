@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from privfit.accounting.validation import check_array
+from privfit.estimators.bands import simultaneous_intervals
+from privfit.estimators.contrasts import check_contrasts
 from privfit.estimators.diagnostics import needed_text
 from privfit.estimators.efficiency import Efficiency
-from privfit.estimators.inference import confidence_intervals
+from privfit.estimators.inference import confidence_intervals, tail_probability
+from privfit.estimators.regions import ConfidenceRegion
 from privfit.estimators.summary import coefficient_table, summary_text
 
 __all__ = ["ResultsMixin"]
@@ -37,6 +41,7 @@ class ResultsMixin:
     noise_: Any
     _names: list[str]
     _n_records: int
+    _groups: int | None = None
 
     @property
     def bse_(self) -> Floats:
@@ -54,13 +59,16 @@ class ResultsMixin:
 
     @property
     def pvalues_(self) -> Floats:
-        """Two-sided normal p-values, shape (p,)."""
-        from scipy.special import ndtr
+        """Two-sided p-values (normal; Student's t with clusters), shape (p,)."""
+        return np.asarray(tail_probability(self.zvalues_**2, 1, self._freedom), float)
 
-        return np.asarray(2.0 * ndtr(-np.abs(self.zvalues_)), float)
+    @property
+    def _freedom(self) -> float:
+        """Degrees of freedom of the covariance."""
+        return np.inf if self._groups is None else float(self._groups - 1)
 
     def conf_int(self, level: float = 0.95) -> Floats:
-        """Normal confidence intervals.
+        """Confidence intervals, one for each coefficient alone: normal; Student's t with clusters.
 
         Parameters
         ----------
@@ -73,44 +81,104 @@ class ResultsMixin:
             Intercept first; infinite where the data do not identify a coefficient.
         """
         errors = self.bse_
-        return confidence_intervals(self.params_, errors, level)
+        return confidence_intervals(self.params_, errors, level, self._freedom)
 
-    def wald_test(self, contrasts: Any) -> tuple[float, float]:
-        """Wald test of ``contrasts @ params_ = 0``.
+    def simultaneous_intervals(
+        self, level: float = 0.95, *, contrasts: Any = None, draws: int = 20_000, random_state: Any = 0
+    ) -> Floats:
+        """Intervals that hold for all coefficients (or contrasts) at once, from the largest of their t statistics.
 
         Parameters
         ----------
-        contrasts : array_like, shape (m, p)
-            Rows are linear hypotheses; full row rank.
+        level : float
+            Coverage of all together, in (0, 1).
+        contrasts : array_like, shape (m, p), optional
+            Linear functions of `params_`; each coefficient if left out.
+        draws : int
+            Simulations of the joint normal law, see `bands.sup_t`.
+        random_state : int, Generator or None
 
         Returns
         -------
-        statistic, p_value : float
-            Chi-squared with m degrees of freedom.
+        ndarray, shape (m, 2)
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, or no function has a finite standard error.
+        """
+        centre, covariance = self._functions(contrasts)
+        return simultaneous_intervals(centre, covariance, level, draws, random_state)
+
+    def confidence_region(self, contrasts: Any = None, level: float = 0.95) -> ConfidenceRegion:
+        """Ellipsoid of the values that the Wald test does not reject.
+
+        Parameters
+        ----------
+        contrasts : array_like, shape (m, p), optional
+            Linear functions of `params_`, full row rank; each coefficient if left out.
+        level : float
+            Coverage in (0, 1).
+
+        Returns
+        -------
+        ConfidenceRegion
+            With `contains`, `volume` and, for two functions, `boundary`.
 
         Raises
         ------
         ValueError
             If the shape is wrong, the rows depend on each other, or a standard error is infinite.
         """
-        from scipy.special import gammaincc
+        centre, covariance = self._functions(contrasts)
+        return ConfidenceRegion.of(centre, covariance, level, self._freedom)
 
-        from privfit.accounting.validation import check_array
-
+    def _functions(self, contrasts: Any) -> tuple[Floats, Floats]:
+        """Value and covariance of linear functions of the parameters."""
         check_is_fitted(self)
-        rows = np.atleast_2d(check_array("contrasts", contrasts))
+        if contrasts is None:
+            return self.params_, self.cov_params_
         size = self.params_.size
-        if rows.shape[1] != size or not np.isfinite(rows).all():
+        rows = np.atleast_2d(check_array("contrasts", contrasts))
+        if rows.ndim != 2 or rows.shape[1] != size or not np.isfinite(rows).all():
             raise ValueError(f"contrasts must be a finite array of shape (m, {size}), got shape {rows.shape}.")
-        used = np.any(rows != 0.0, axis=0)
-        if not np.isfinite(self.bse_[used]).all():
+        lost = ~np.isfinite(self.bse_)
+        finite = np.where(lost[:, None] | lost, 0.0, self.cov_params_)
+        covariance = rows @ finite @ rows.T
+        reached = np.flatnonzero((rows[:, lost] != 0.0).any(axis=1))
+        covariance[reached, :] = covariance[:, reached] = 0.0
+        covariance[reached, reached] = np.inf
+        return rows @ self.params_, covariance
+
+    def wald_test(self, contrasts: Any, values: Any = 0.0) -> tuple[float, float]:
+        """Wald test of ``contrasts @ params_ = values``.
+
+        Parameters
+        ----------
+        contrasts : array_like, shape (m, p)
+            Rows are linear hypotheses; full row rank.
+        values : float or array_like, shape (m,)
+
+        Returns
+        -------
+        statistic, p_value : float
+            Chi-squared with m degrees of freedom; with G clusters m times F with (m, G - 1).
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, the rows depend on each other, or a standard error is infinite.
+        """
+        check_is_fitted(self)
+        rows, wanted = check_contrasts(contrasts, values, self.params_.size)
+        centre, covariance = self._functions(rows)
+        if not np.isfinite(covariance).all():
             raise ValueError("contrasts must involve identified coefficients only: a standard error is infinite.")
-        covariance = rows[:, used] @ self.cov_params_[np.ix_(used, used)] @ rows[:, used].T
-        if np.linalg.matrix_rank(rows) < rows.shape[0] or np.linalg.cond(covariance) > 1e14:
-            raise ValueError(f"contrasts must have independent rows, got {rows.shape[0]} dependent ones. Drop some.")
-        gap = rows @ self.params_
+        if np.linalg.cond(covariance) > 1e14:
+            raise ValueError("contrasts must have a covariance of full rank, got a singular one. Drop some rows.")
+        gap = centre - wanted
         statistic = float(gap @ np.linalg.solve(covariance, gap))
-        return statistic, float(gammaincc(rows.shape[0] / 2.0, statistic / 2.0))
+        return statistic, float(tail_probability(statistic, len(rows), self._freedom))
 
     def summary(self, level: float = 0.95) -> str:
         """Return estimates, standard errors, tests, intervals and, for noised data, the cost of privacy as text.
@@ -141,6 +209,11 @@ class ResultsMixin:
     def _notes(self) -> list[str]:
         found = self.diagnostics_
         notes = ["Standard errors: sandwich, from the release alone."]
+        if self._groups is not None:
+            notes = [
+                f"Standard errors: cluster-robust sandwich over {self._groups:,} clusters, from the release alone; "
+                f"t with {self._groups - 1:,} degrees of freedom."
+            ]
         if self.noise_.noisy and np.isfinite(self.efficiency_.overall):
             notes.append(f"Raw-data scores: {self.efficiency_.assumption}.")
         if found.get("bandwidth") is not None:

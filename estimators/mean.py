@@ -125,7 +125,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         else:
             spread = np.zeros((X.shape[1], X.shape[1]))
             self.cov_params_ = np.diag(np.full(X.shape[1], np.inf))
-        noise = model.variances[:-1].copy()
+        noise = model.covariance[:-1].copy()
         for j, name in enumerate(names):
             if name in labels:
                 noise[j] = labels[name].noise_variance(float(self.mean_[j]))

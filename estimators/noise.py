@@ -49,8 +49,13 @@ class NoiseModel:
 
     @property
     def variances(self) -> Floats:
-        """Total noise variance of each coordinate, response last."""
+        """Diagonals of the laws' Sigma, summed, response last: the `covariance`, but for zero inflation."""
         return np.sum([part.variances for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
+
+    @property
+    def covariance(self) -> Floats:
+        """Total noise variance of each coordinate, response last."""
+        return np.sum([part.covariance for part in self.parts], axis=0) if self.parts else np.zeros(self.dim + 1)
 
     def of_columns(self) -> NoiseModel:
         """Return the noise of the columns alone, the response's left out."""

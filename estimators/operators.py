@@ -38,7 +38,7 @@ class Part:
     factor : Factor
         Its inverse operator as a function of q.
     variances : ndarray
-        Noise variance of each coordinate, in the square of its unit.
+        Diagonal of the law's Sigma, in the square of each coordinate's unit; see `covariance`.
     moments_only : bool
         The factor has the variance of the noise, but inverts it on polynomials up to degree 3 only.
 
@@ -51,6 +51,12 @@ class Part:
     factor: Factor
     variances: Floats
     moments_only: bool = False
+
+    @property
+    def covariance(self) -> Floats:
+        """Variance of the noise of each coordinate: `variances`, times 1 - delta0 under zero inflation."""
+        slope = float(self.factor(0.5, 0).series(1)[1])  # G = 1 - (variance / 2) D^2 + ...
+        return np.asarray(-2.0 * slope * self.variances, float)
 
 
 @singledispatch

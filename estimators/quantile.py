@@ -175,7 +175,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         """
         drowned = []
         for j, fit in enumerate(fits):
-            noise = sum(float(part.variances.sum()) for part in fit.noise_.parts)
+            noise = float(fit.noise_.covariance.sum())
             if not noise:
                 continue
             raw = float(X[:, j].var()) - noise

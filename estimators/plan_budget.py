@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from privfit.mechanisms import Ball, Box, Categories, Laplace, Law, Product, RandomizedResponse
-from privfit.mechanisms.calibration import calibrate_scale
+from privfit.mechanisms.calibration import calibrate_scale, laws_by_size
 from privfit.mechanisms.domains import as_domains
 
 __all__ = ["COARSE", "FINE", "Parts", "as_box", "calibrated"]
 
 COARSE, FINE = 1e-3, 1e-6
-"""Relative tolerances of scales: while laws are compared, and of the chosen one."""
+"""Relative tolerances of scales: while laws are compared (without the sampler's slack), and of the chosen one."""
 _SMALL = 1e-4
 """Below this delta, composing the coordinates of Laplace noise exactly gains less than adding their epsilons loses
 (0.03 % at delta = 1e-5 and six columns)."""
@@ -114,13 +114,18 @@ def calibrated(
 
 
 def _anew(cls: Any, parameters: tuple[tuple[str, Any], ...], target: Any, where: Any, protect: str, rtol: float) -> Any:
-    from privfit.accounting import Budget
+    from privfit.accounting import Budget, calibrate
 
     if cls is Laplace and isinstance(target, Budget) and 0 < target.delta <= _SMALL and protect == "record":
         law = _by_adding(target.epsilon, where)
         if law.slack(where) * (1.0 + math.exp(min(target.epsilon, 700.0))) < target.delta:
             return law
-    return calibrate_scale(cls, target, where, protect, None, dict(parameters), rtol=rtol)
+    if rtol == FINE:
+        return calibrate_scale(cls, target, where, protect, None, dict(parameters), rtol=rtol)
+    # Laws that are only compared need not be charged the sampler's slack, which takes most of the time.
+    make = laws_by_size(cls, where, None, dict(parameters))
+    start = make(1.0).shift(where, protect)
+    return make(calibrate(lambda size: make(size).tradeoff(where, protect), target, rtol=rtol, start=start))
 
 
 _once = functools.lru_cache(maxsize=512)(_anew)

@@ -127,9 +127,9 @@ def _pilot_records(pilot: Any, domain: Any, numeric: Sequence[Any], rows: int) -
         own = [c for c in part.columns if c in table]
         for c in own:
             table[c] = numbers_of(c, table[c])
-        if own and len(own) == part.dim:
+        if own and (isinstance(part, Box) or len(own) == part.dim):
             x = np.stack([table[c] for c in own])
-            part.project(x)
+            (part.select(own) if isinstance(part, Box) else part).project(x)
             table |= dict(zip(own, x, strict=True))
     return table, f"pilot sample of {n:,} records"
 
@@ -143,9 +143,14 @@ def numbers_of(column: Any, values: Any) -> Floats:
     array([1., 2.])
     """
     try:
+        if np.asarray(values).dtype.kind in "mM":
+            raise TypeError  # their numbers have a unit that is not the release's
         out = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"pilot: column {column!r} must hold numbers. Encode it, or declare it as a label.") from None
+        raise ValueError(
+            f"pilot: column {column!r} must hold numbers (dates: days since 1970-01-01). Encode it, or declare "
+            "it as a label."
+        ) from None
     if not np.isfinite(out).all() or np.abs(out).max(initial=0.0) > LARGEST:
         raise ValueError(f"pilot: column {column!r} must hold finite numbers of moderate size. Drop missing cells.")
     return out

@@ -150,7 +150,7 @@ def plan(
     raw = predict(None, count)
     found = _candidates(mechanisms, parts, budget, domain, protect, error, say)
     done = [_row(own, predict, raw, size, count) for own in found]
-    done.sort(key=lambda row: row.wanted)
+    done.sort(key=lambda row: (round(float(np.log(row.wanted)), 3), row.exact_records))
 
     def again(other: Any) -> PlanReport:
         return plan(

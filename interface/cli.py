@@ -1,4 +1,4 @@
-"""The command ``privfit``: calibrate, curve, ledger, release, audit, fit, demo.
+"""The command ``privfit``: calibrate, curve, plan, ledger, release, audit, fit, demo.
 
 A user's mistake ends with exit code 2 and one line on stderr, what a ledger refuses with exit code 3, an audit with
 an alarm with exit code 4. Commands import what they need when they run, so that ``privfit --help`` is quick.
@@ -19,6 +19,7 @@ from privfit.cli_curve import curve
 from privfit.cli_demo import demo
 from privfit.cli_fit import fit
 from privfit.cli_ledger import ledger
+from privfit.cli_plan import plan
 from privfit.cli_release import release
 
 __all__ = ["app", "main", "run"]
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (calibrate, curve, release, audit, fit, demo):
+for command in (calibrate, curve, plan, release, audit, fit, demo):
     app.command(no_args_is_help=command is not demo)(command)
 app.add_typer(ledger)
 
@@ -53,9 +54,9 @@ def front(
 ) -> None:
     """Fit the noise to a privacy budget, then fit models to the noisy data.
 
-    A data holder calibrates noise (calibrate, curve), keeps account of what
-    is spent (ledger), releases a table once (release) and tests whether a
-    mechanism keeps its promise (audit). Anybody who has the released file
+    A data holder calibrates noise (calibrate, curve), predicts what it costs
+    (plan), keeps account of what is spent (ledger), releases a table once
+    (release) and tests whether a mechanism keeps its promise (audit). Anybody who has the released file
     fits models to it, corrected for the noise (fit).
     Start with: privfit demo
     """

@@ -7,6 +7,7 @@
     plot_composition  epsilon against the number of releases
     plot_audit        the claimed curve and what an audit saw, with confidence boxes
     plot_region       which (delta0, lambda) of zero-inflated Laplace noise meet a target
+    plot_plan         predicted standard errors of mechanisms against n or epsilon
     plot_coefficients, plot_cost   estimates of fits, and what privacy costs them
 
 A figure made here belongs to no window: ``ax.figure.savefig(path)`` writes it. Functions that return axes also
@@ -16,6 +17,7 @@ draw on axes that are passed to them.
 from privfit.figures_audit import plot_audit
 from privfit.figures_composition import plot_composition, plot_region
 from privfit.figures_fits import Intervals, plot_coefficients, plot_cost
+from privfit.figures_plan import plot_plan
 from privfit.figures_profile import plot_profile
 from privfit.figures_tradeoff import plot_curves, plot_roc, plot_tradeoff
 
@@ -26,6 +28,7 @@ __all__ = [
     "plot_composition",
     "plot_cost",
     "plot_curves",
+    "plot_plan",
     "plot_profile",
     "plot_region",
     "plot_roc",

@@ -157,6 +157,8 @@ class Table:
             for part, reach in zip(self.parts, self.window.reach, strict=True)
         ]
         disclosed = -math.expm1(_log_kept(self.counts, [a.disclosed for a in atoms]))
+        if not all(a.q.any() for a in atoms):  # a part whose laws are too far apart to meet within reach
+            return np.full(self.size, disclosed if pessimistic else 0.0), np.full(self.size, 4 * UNIT)
         law, mass, noise = self._convolve(atoms)
         h, theta = self.window.h, self.window.theta
         points = h * (self.first + np.arange(self.size))

@@ -164,9 +164,16 @@ class _Frame(Table):
         import narwhals as nw
 
         namespace = nw.get_native_namespace(self._frame)
-        # A list lets every library choose its own string type for labels.
+        texts = {
+            "pyarrow": lambda labels: namespace.array(labels, namespace.string()),
+            "polars": lambda labels: namespace.Series(labels, dtype=namespace.String),
+            "pandas": lambda labels: namespace.Series(labels, dtype="str"),  # the string type of its version
+        }
         cells = {
-            name: values.tolist() if isinstance(values, np.ndarray) and values.dtype == object else values
+            # the only arrays of objects are labels of text; naming their type keeps it in a table without rows
+            name: texts[self.kind](values.tolist())
+            if isinstance(values, np.ndarray) and values.dtype == object
+            else values
             for name, values in columns.items()
         }
         return namespace.table(cells) if self.kind == "pyarrow" else namespace.DataFrame(cells)
@@ -208,7 +215,7 @@ def read_table(data: Any, names: Sequence[Column]) -> Table:
         raise TypeError(
             "data must be a numpy array or an eager pandas, polars or pyarrow table, "
             f"got {type(data).__name__}. "
-            "Collect a lazy table first; turn a series into a one-column table."
+            "Collect a lazy table first, or use release_file or release_dask; turn a series into a one-column table."
         )
     kind = str(frame.implementation.name).lower()
     if kind not in ("pandas", "polars", "pyarrow"):

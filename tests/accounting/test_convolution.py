@@ -85,3 +85,12 @@ def test_tail_far_below_rounding_keeps_its_digits():
     low, high = (float(table.read(np.array([at]), side)[0][0]) for side in ("lower", "upper"))
     assert low <= truth <= high
     assert high - low < 1e-5 * truth
+
+
+@pytest.mark.parametrize("mu", [45.0, 60.0, 1000.0])
+def test_laws_that_do_not_meet_within_reach_have_vacuous_bounds(mu):
+    pair = pa.laplace(1.0).compose(pa.gaussian(mu))
+    for epsilon in (0.0, 8.0, 100.0, 1000.0, 1e6):
+        lower, upper = (pair.delta(epsilon, bound=side) for side in ("lower", "upper"))
+        # the pair discloses no less than the Gaussian mechanism alone
+        assert 0.0 <= lower <= upper <= 1.0 and upper >= pa.gaussian(mu).delta(epsilon)

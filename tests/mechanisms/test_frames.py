@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privfit.mechanisms import Box, Categories, Gaussian, RandomizedResponse, release
+from privfit.mechanisms import Box, Categories, Gaussian, RandomizedResponse, load_release, release
 
 BOX = Box({"a": (-10, 10)}, fill={"a": 5})
 # So little noise that every cell can be recognised.
@@ -291,3 +291,16 @@ def test_numeric_labels_in_an_array_stay_numbers():
     nullable = pd.DataFrame({"l": pd.array([0, 1, None], dtype="Int64")})
     labels = release(nullable, RandomizedResponse(100.0), Categories({"l": [0, 1]}, {"l": 1})).frame
     assert labels["l"].tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_labels_keep_their_type_in_a_table_without_rows(kind, tmp_path):
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind]
+    law, domain = RandomizedResponse(1.0), Categories({"l": ["a", "b"]})
+    full = make({"l": ["a", "b"]})
+    done = release(full[:0] if kind != "pyarrow" else full.slice(0, 0), law, domain)
+    done.save(tmp_path / "empty.parquet")
+    for frame in (done.frame, load_release(tmp_path / "empty.parquet").frame):
+        more = release(full, law, domain).frame
+        schema = "dtypes" if kind == "pandas" else "schema"
+        assert list(getattr(frame, schema)) == list(getattr(more, schema))

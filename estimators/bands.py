@@ -43,10 +43,14 @@ def sup_t(covariance: Floats, level: float, draws: int = 20_000, random_state: A
     >>> round(sup_t(np.ones((2, 2)), 0.95, 100_000), 1)
     2.0
     """
+    from scipy.special import ndtri
+
     wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
     count = check_integer("draws", draws, 1000, 10_000_000, hint="More draws make the critical value exacter.")
     check_random_state(random_state)
     errors = np.sqrt(np.diag(covariance))
+    if errors.size == 1:
+        return float(ndtri(0.5 + wanted / 2.0))
     values, vectors = np.linalg.eigh(covariance / np.outer(errors, errors))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng = np.random.default_rng(random_state)

@@ -66,7 +66,7 @@ class RecordsMixin:
     >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> fit = LinearRegression().fit(x, [1.0, 3.0, 5.0, 7.5], keep_records=True)
     >>> round(fit.score_test([0, 1])[0], 3)
-    4.0
+    2.402
     """
 
     params_: Floats

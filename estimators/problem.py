@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from privfit.estimators.losses import SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
 from privfit.estimators.risk import Risk
-from privfit.estimators.standardise import Coordinates
-from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Read, Stratum
+from privfit.estimators.standardise import Coordinates, Spreads
+from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Read, Records, Spread, Stratum
 from privfit.estimators.symbols import Identity
 
 __all__ = ["Problem", "Sample", "build_problem"]
@@ -42,6 +43,9 @@ class Sample:
         the response, shape (m,): numbers, or unbiased labels.
     held : bool
         The records are in memory, in one piece.
+    run : callable, optional
+        The records are elsewhere: runs a task, which takes an iterator over pieces and the number of the first record,
+        on every partition and returns the results in their order.
 
     Examples
     --------
@@ -54,6 +58,11 @@ class Sample:
     n: int
     read: Callable[[], Iterator[Tables]]
     held: bool
+    run: Callable[[Callable[[Iterator[Tables], int], Any]], list[Any]] | None = None
+
+    def each(self, task: Callable[[Iterator[Tables], int], Any]) -> list[Any]:
+        """Pass over the records once: the results of consecutive groups of them."""
+        return self.run(task) if self.run is not None else [task(self.read(), 0)]
 
     @classmethod
     def of(cls, x: Floats, response: Floats, model: NoiseModel) -> Sample:
@@ -154,14 +163,10 @@ def build_problem(
     'build_problem'
     """
     n = sum(sample.n for sample in samples)
-    releases = sum(sample.n * len(sample.models) for sample in samples)
-
-    def blocks() -> Iterator[tuple[Floats, Floats | None]]:
-        for sample in samples:
-            for tables in sample.read():
-                yield from ((x, None if label else response) for x, response in tables)
-
-    coordinates = Coordinates.of_blocks(blocks, releases, intercept)
+    spreads = [own for sample in samples for own in sample.each(partial(_spreads, label))]
+    columns = reduce(Spreads.plus, [own for own, _ in spreads if own is not None])
+    response = None if label else reduce(Spreads.plus, [own for _, own in spreads if own is not None])
+    coordinates = Coordinates.of_spreads(columns, response, intercept)
     rng = np.random.default_rng(random_state)
     strata = [_stratum(sample, coordinates, correction, draws, label, rng) for sample in samples if sample.n]
     lead = int(intercept)
@@ -171,6 +176,20 @@ def build_problem(
     assert risk.n == n
     limits, text = _limits(bound, coordinates, lead, default_bound)
     return Problem(risk, risk.naive(), coordinates, limits, text)
+
+
+def _spreads(label: bool, pieces: Iterator[Tables], first: int) -> tuple[Spreads | None, Spreads | None]:
+    """Spreads of columns and response of all releases; the same for records that follow `first` or none."""
+    columns: Spreads | None = None
+    answers: Spreads | None = None
+    for tables in pieces:
+        for x, response in tables:
+            own = Spreads.of([x])
+            columns = own if columns is None or own is None else columns.plus(own)
+            if not label:
+                own = Spreads.of([response[:, None]])
+                answers = own if answers is None or own is None else answers.plus(own)
+    return columns, answers
 
 
 def _stratum(
@@ -205,7 +224,7 @@ def _stratum(
         variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
     constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in parts])
     reach = None if correction == "naive" else np.array([part.factor.reach for part in parts])
-    noise = IndexNoise(tuple(terms), variances, constants, reach)
+    noise = IndexNoise(tuple(terms), variances, constants, reach, len(models))
     if sample.held:
         return Stratum(noise, Held(chunk(next(sample.read()))))
     if seconds > 0:
@@ -213,7 +232,17 @@ def _stratum(
             f"correction={correction!r} draws a second noise, which a fit in pieces would draw anew in every pass. "
             "Use correction='exact', which draws none, or load the release."
         )
-    return Stratum(noise, Read(sample.n, lambda: map(chunk, sample.read())))
+    run = sample.run
+
+    def spread(task: Callable[[Iterator[Chunk], int], Any]) -> list[Any]:
+        assert run is not None
+        return run(lambda pieces, first: task(map(chunk, pieces), first))
+
+    def read() -> Iterator[Chunk]:
+        return map(chunk, sample.read())
+
+    records: Records = Read(sample.n, read) if run is None else Spread(sample.n, read, spread)
+    return Stratum(noise, records)
 
 
 def _terms(models: Sequence[NoiseModel], correction: str, draws: int) -> list[Term]:

@@ -1,76 +1,30 @@
 r"""Empirical corrected risk of an index loss, with analytic gradient and Hessian.
 
-For records with design row x_i, index ``u_i = x_i'theta + o_i`` and noise parts with
-``q_p = (theta'V_p theta + c_p)/2`` (V_p diagonal), terms ``f~(u, q) = sum w G(D^2; q) f``,
-``g_p = V_p theta``:
-
-    score_i   = (f~' - c y_i) x_i + sum_p f~_{q_p} g_p
-    Hessian_i = f~'' x x' + sum_p f~'_{q_p} (x g_p' + g_p x') + sum_pr f~_{q_p q_r} g_p g_r'
-                + sum_p f~_{q_p} V_p
-
-Designs are stored feature-major, shape (p, n), and passed over in blocks that fit in cache, stratum by stratum
-(`strata`): each stratum has noise of its own.
+Records are passed over stratum by stratum (`strata`), each with noise of its own, in blocks that fit in cache
+(`block_sums`); a quadratic risk needs their moments only (`survey`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.block_sums import Sums, block_sums, make_plan, score_block, slices
 from privfit.estimators.corrections import Term
-from privfit.estimators.losses.base import IndexLoss, Kernel, Request
-from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Stratum, thin
+from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.losses.polynomial import PolynomialLoss
+from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Stratum
+from privfit.estimators.survey import Moments, Survey, merged, quadratic_sums, sample, survey
 from privfit.estimators.symbols import Symbol
 
 __all__ = ["Design", "Risk"]
 
 Floats = NDArray[np.float64]
-_BLOCK = 8192
-
-
-@dataclass
-class _Plan:
-    """What one evaluation needs at a given theta: per term a compiled kernel, and the moving parts."""
-
-    noise: IndexNoise
-    kernels: list[Kernel]
-    constants: list[float]
-    moving: list[int]
-    g: Floats
-
-
-class _Sums:
-    """Sums over the records of a stratum that value, gradient and Hessian are made of."""
-
-    def __init__(self, size: int, count: int) -> None:
-        self.value, self.first = 0.0, np.zeros(size)
-        self.second, self.cross = np.zeros((size, size)), np.zeros((size, count))
-        self.by_q, self.by_qq = np.zeros(count), np.zeros((count, count))
-
-    def add_slope(self, matrix: Floats, slope: Floats, answers: Iterator[Floats]) -> None:
-        self.first += matrix @ slope
-        self.by_q += [float(next(answers).sum()) for _ in range(self.by_q.size)]
-
-    def add_bend(self, matrix: Floats, answers: Iterator[Floats]) -> None:
-        count = self.by_q.size
-        self.second += (matrix * next(answers)) @ matrix.T
-        for p in range(count):
-            self.cross[:, p] += matrix @ next(answers)
-        for p in range(count):
-            for r in range(p + 1):
-                self.by_qq[p, r] += float(next(answers).sum())
-
-    def gradient(self, plan: _Plan) -> Floats:
-        return np.asarray(self.first + self.by_q @ plan.g, float)
-
-    def hessian(self, plan: _Plan) -> Floats:
-        by_qq = np.tril(self.by_qq) + np.tril(self.by_qq, -1).T
-        mixed = self.cross @ plan.g
-        out = self.second + mixed + mixed.T + plan.g.T @ by_qq @ plan.g
-        return np.asarray(out + np.diag(self.by_q @ plan.noise.variances[plan.moving]), float)
+_SAMPLE = 100_000
 
 
 class Risk:
@@ -94,10 +48,19 @@ class Risk:
     0.0
     """
 
-    def __init__(self, loss: IndexLoss, strata: Sequence[Stratum], size: int, penalty: Floats | None = None) -> None:
+    def __init__(
+        self,
+        loss: IndexLoss,
+        strata: Sequence[Stratum],
+        size: int,
+        penalty: Floats | None = None,
+        memo: dict[str, Any] | None = None,
+    ) -> None:
         self.loss, self.strata, self.size = loss, list(strata), size
         self.penalty = np.zeros(size) if penalty is None else penalty
         self.n = sum(stratum.records.n for stratum in self.strata)
+        self._memo = {} if memo is None else memo  # of the records, shared by risks of the same records
+        self._last: tuple[Floats, Floats] | None = None
 
     @classmethod
     def of(
@@ -129,18 +92,28 @@ class Risk:
 
     def with_(self, loss: IndexLoss | None = None, penalty: Floats | None = None) -> Risk:
         """Return the risk with another loss or penalty."""
-        return Risk(loss or self.loss, self.strata, self.size, self.penalty if penalty is None else penalty)
+        penalty = self.penalty if penalty is None else penalty
+        return Risk(loss or self.loss, self.strata, self.size, penalty, self._memo)
 
     def naive(self) -> Risk:
         """Return the risk that ignores the noise."""
-        return Risk(self.loss, [stratum.naive() for stratum in self.strata], self.size, self.penalty)
+        return Risk(self.loss, [stratum.naive() for stratum in self.strata], self.size, self.penalty, self._memo)
 
     def thinned(self, n: int) -> Risk:
-        """Risk of about n records, taken at equal distances (tables are often sorted), in memory."""
-        step = max(1, self.n // n)
-        if step == 1 and self.held:
+        """Risk of about n <= 100,000 records, taken at equal distances (tables are often sorted), in memory."""
+        base = max(1, self.n // _SAMPLE)
+        step = max(1, -(-self.n // base) // n)
+        if base * step == 1 and self.held:
             return self
-        return Risk(self.loss, thin(self.strata, step), self.size, self.penalty)
+        strata = []
+        passed = 0
+        for stratum, found in zip(self.strata, self._samples(base), strict=True):
+            if found is not None:
+                few = found.rows(slice(-passed % step, None, step))
+                passed += found.n
+                if few.n:
+                    strata.append(Stratum(stratum.noise, Held(few.copied())))
+        return Risk(self.loss, strata, self.size, self.penalty)
 
     @property
     def held(self) -> bool:
@@ -161,7 +134,8 @@ class Risk:
         """Noise variance of each design coordinate, all parts, mean over the records: shape (p,)."""
         total = np.zeros(self.size)
         for stratum in self.strata:
-            total += stratum.records.n / self.n * stratum.noise.variances.sum(axis=0)
+            noise = stratum.noise
+            total += stratum.records.n / self.n * noise.variances.sum(axis=0) / noise.releases
         return total
 
     @property
@@ -176,20 +150,23 @@ class Risk:
     @property
     def labelled(self) -> bool:
         """Whether the response is a label, in a linear part or in the sign of the rows, and not in the offset."""
-        return next(self._chunks()).designs[0].offset is None
+        return not any(own[0].offset for own in self._moments())
 
     def gram(self) -> Floats:
         """Mean outer product of the released design, shape (p, p); nothing is corrected."""
         total = np.zeros((self.size, self.size))
-        for chunk in self._chunks():
-            matrix = chunk.designs[0].matrix
-            total += matrix @ matrix.T
+        for own in self._moments():
+            total += own[0].product[: self.size, : self.size]
         return total / self.n
 
     def index_range(self, theta: Floats) -> tuple[float, float]:
         """Smallest and largest index of the released records."""
-        ends = [(u.min(), u.max()) for u in (chunk.designs[0].index(theta) for chunk in self._chunks()) if u.size]
-        return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
+        if not theta.any():
+            if self.labelled:
+                return 0.0, 0.0
+            return min(own[0].low for own in self._moments()), max(own[0].high for own in self._moments())
+        ends = [end for s in self.strata for end in s.records.each(partial(_index_range, theta))]
+        return min(low for low, _ in ends), max(high for _, high in ends)
 
     def value(self, theta: Floats) -> float:
         """Risk at theta."""
@@ -206,14 +183,11 @@ class Risk:
     def derivatives(self, theta: Floats, order: int = 2, value: bool = True) -> tuple[float, Floats, Floats]:
         """Value, gradient and Hessian in one pass (up to `order`; `value=False` skips the loss itself)."""
         total, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
-        for stratum in self.strata:
-            plan = self._plan(stratum.noise, theta, order, value)
-            sums = _Sums(self.size, len(plan.moving))
-            for chunk in stratum.records.chunks():
-                _add(sums, plan, chunk, theta, order, value)
+        outer = order >= 2 and not self.held  # a pass over a file is dear: the scores come with the Hessian
+        for stratum, sums in zip(self.strata, self._sums(theta, order, value, outer), strict=True):
             total += sums.value
-            gradient += sums.gradient(plan)
-            hessian += sums.hessian(plan)
+            gradient += sums.gradient(stratum.noise, theta)
+            hessian += sums.hessian(stratum.noise, theta)
         gradient = gradient / self.n + self.penalty * theta
         hessian = hessian / self.n + np.diag(self.penalty)
         return total / self.n + 0.5 * float(self.penalty @ theta**2), gradient, (hessian + hessian.T) / 2
@@ -221,92 +195,92 @@ class Risk:
     def score_blocks(self, theta: Floats) -> Iterator[Floats]:
         """Yield corrected scores (terms summed within a record, no penalty) in blocks of shape (p, m)."""
         for stratum in self.strata:
-            plan = self._plan(stratum.noise, theta, 1, False)
+            plan = make_plan(self.loss, stratum.noise, theta, 1, False)
             for chunk in stratum.records.chunks():
-                for chosen in _slices(chunk.n):
-                    yield self._scores(plan, chunk.rows(chosen), theta)
+                for chosen in slices(chunk.n):
+                    yield score_block(plan, chunk.rows(chosen), theta)
 
     def scores(self, theta: Floats) -> Floats:
         """Corrected score of every record, shape (p, n)."""
         return np.concatenate(list(self.score_blocks(theta)), axis=1)
 
     def score_covariance(self, theta: Floats) -> Floats:
-        """Covariance of the corrected score over records (the middle of the sandwich), shape (p, p)."""
-        outer, total = np.zeros((self.size, self.size)), np.zeros(self.size)
-        for block in self.score_blocks(theta):
-            outer += block @ block.T
-            total += block.sum(axis=1)
-        mean = total / self.n
-        return np.asarray(outer / self.n - np.outer(mean, mean), float)
+        """Covariance of the corrected score over records (the middle of the sandwich), shape (p, p).
+
+        Of records that are not in memory, that of the last Hessian is returned if it was at most 1e-8 away.
+        """
+        if self._last is None or np.abs(self._last[0] - theta).max() > 1e-8:
+            self._sums(theta, 0, False, True)
+        assert self._last is not None
+        covariance = self._last[1]
+        if self.held:
+            self._last = None
+        return covariance
 
     def symbols(self, theta: Floats) -> list[Symbol]:
         """Operator of each term at theta, of all strata."""
         return [symbol for stratum in self.strata for symbol in stratum.noise.symbols(theta)]
 
+    def _sums(self, theta: Floats, order: int, value: bool, outer: bool) -> list[Sums]:
+        """Pass over the records, or use their moments; keeps the covariance of the scores where it was asked for."""
+        if isinstance(self.loss, PolynomialLoss) and self.loss.coefficients.size <= 3 and (not outer or order):
+            noises = [stratum.noise for stratum in self.strata]
+            moments = self._moments()
+            return [
+                quadratic_sums(self.loss, noise, theta, order, value, own)
+                for noise, own in zip(noises, moments, strict=True)
+            ]
+        found = []
+        for stratum in self.strata:
+            task = partial(block_sums, self.loss, stratum.noise, theta, order, value, outer)
+            found.append(reduce(Sums.plus, stratum.records.each(task)))
+        if outer:
+            mean = sum((own.total for own in found), np.zeros(self.size)) / self.n
+            product = sum((own.outer for own in found), np.zeros((self.size, self.size))) / self.n
+            self._last = theta.copy(), product - np.outer(mean, mean)
+        return found
+
+    def _moments(self) -> list[list[Moments]]:
+        if "moments" not in self._memo:
+            if self.held:
+                self._memo["moments"] = [Moments.of(stratum.records.chunks()) for stratum in self.strata]
+            else:
+                self._survey()
+        return list(self._memo["moments"])
+
+    def _samples(self, base: int) -> list[Chunk | None]:
+        if "samples" not in self._memo:
+            if self.held:
+                found: list[Chunk | None] = []
+                passed = 0
+                for stratum in self.strata:
+                    kept: list[Chunk] = []
+                    for _ in sample(passed, base, stratum.records.chunks(), kept):
+                        pass
+                    passed += stratum.records.n
+                    found.append(kept[0] if kept else None)
+                self._memo["samples"] = found
+            else:
+                self._survey()
+        return list(self._memo["samples"])
+
+    def _survey(self) -> None:
+        """Take moments and sample in one pass, where records are not in memory."""
+        found: list[Survey] = []
+        passed = 0
+        for stratum in self.strata:
+            task = partial(survey, passed, max(1, self.n // _SAMPLE))
+            found.append(merged(stratum.records.each(task)))
+            passed += stratum.records.n
+        self._memo["moments"] = [own.moments for own in found]
+        self._memo["samples"] = [own.chunks[0] if own.chunks else None for own in found]
+
     def _chunks(self) -> Iterator[Chunk]:
         for stratum in self.strata:
             yield from stratum.records.chunks()
 
-    def _scores(self, plan: _Plan, block: Chunk, theta: Floats) -> Floats:
-        out = np.zeros((self.size, block.n))
-        for term, kernel, constant in zip(plan.noise.terms, plan.kernels, plan.constants, strict=True):
-            design = block.designs[term.design]
-            slope, *by_q = kernel(design.index(theta))
-            if block.labels is not None:
-                slope = slope - constant * block.labels
-            out += design.matrix * slope
-            for g, derivative in zip(plan.g, by_q, strict=True):
-                for j in np.flatnonzero(g):
-                    out[j] += g[j] * derivative
-        return out
 
-    def _plan(self, noise: IndexNoise, theta: Floats, order: int, value: bool) -> _Plan:
-        q, moving = noise.half_variance(theta), noise.moving
-        kernels, constants = [], []
-        zero = [0] * q.size
-        for term in noise.terms:
-            requests: list[Request] = []
-            identity = term.symbol(q, zero)
-
-            def raised(*which: int, term: Term = term) -> Request:
-                orders = zero.copy()
-                for p in which:
-                    orders[p] += 1
-                return term.symbol(q, orders), 0
-
-            if value:
-                requests.append((identity, 0))
-            if order >= 1:
-                requests.append((identity, 1))
-                requests += [raised(p) for p in moving]
-            if order >= 2:
-                requests.append((identity, 2))
-                requests += [(raised(p)[0], 1) for p in moving]
-                requests += [raised(p, r) for i, p in enumerate(moving) for r in moving[: i + 1]]
-            kernels.append(self.loss.compile(requests))
-            constants.append(identity.series(0)[0])
-        return _Plan(noise, kernels, constants, moving, noise.variances[moving] * theta)
-
-
-def _slices(n: int) -> Iterator[slice]:
-    for start in range(0, n, _BLOCK):
-        yield slice(start, min(start + _BLOCK, n))
-
-
-def _add(sums: _Sums, plan: _Plan, chunk: Chunk, theta: Floats, order: int, value: bool) -> None:
-    """Add the records of a chunk to the sums, term by term and block by block."""
-    for place, term in enumerate(plan.noise.terms):
-        for chosen in _slices(chunk.n):
-            block = chunk.designs[term.design].rows(chosen)
-            labels = None if chunk.labels is None else chunk.labels[chosen]
-            u, matrix, constant = block.index(theta), block.matrix, plan.constants[place]
-            answers = iter(plan.kernels[place](u))
-            if value:
-                sums.value += float(next(answers).sum())
-                if labels is not None:
-                    sums.value -= constant * float(labels @ u)
-            if order >= 1:
-                slope = next(answers)
-                sums.add_slope(matrix, slope if labels is None else slope - constant * labels, answers)
-            if order >= 2:
-                sums.add_bend(matrix, answers)
+def _index_range(theta: Floats, chunks: Iterator[Chunk], first: int) -> tuple[float, float]:
+    """Smallest and largest index; records that follow `first` play no part in it."""
+    ends = [(u.min(), u.max()) for u in (chunk.designs[0].index(theta) for chunk in chunks) if u.size]
+    return float(min((low for low, _ in ends), default=np.inf)), float(max((high for _, high in ends), default=-np.inf))

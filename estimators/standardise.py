@@ -2,22 +2,84 @@ r"""Standard coordinates of a fit: columns centred and scaled by the released on
 
 ``x = m + d z`` and ``y = m_y + d_y v`` turn ``y = b_0 + x'b`` into ``v = t_0 + z't`` with
 ``b_j = d_y t_j / d_j`` and ``b_0 = m_y + d_y t_0 - m'b``: a linear map, applied to estimates and covariances
-alike.
+alike. Centres and scales come from one pass over blocks, whose means and squares are joined by the update of Chan,
+Golub & LeVeque (1983).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Coordinates"]
+__all__ = ["Coordinates", "Spreads"]
 
 Floats = NDArray[np.float64]
 _ROWS = 4096
-Blocks = Callable[[], Iterator[tuple[Floats, Floats | None]]]
+
+
+class Spreads:
+    """Number, means, largest absolute values and centred squares of columns; those of two groups of records add up.
+
+    Squares are kept in units of the largest value, so that they neither overflow nor vanish.
+
+    Examples
+    --------
+    >>> one = Spreads.of([np.array([[0.0], [2.0]])])
+    >>> one.plus(Spreads.of([np.array([[4.0]])])).deviation
+    array([1.63299316])
+    """
+
+    def __init__(self, size: int) -> None:
+        self.n, self.mean, self.peak, self.squares = 0, np.zeros(size), np.zeros(size), np.zeros(size)
+
+    @classmethod
+    def of(cls, tables: Iterable[Floats]) -> Spreads | None:
+        """Take the columns of tables of shape (m, size), block by block; None if there are none."""
+        out: Spreads | None = None
+        for table in tables:
+            out = out or cls(table.shape[1])
+            for start in range(0, len(table), _ROWS):
+                block = table[start : start + _ROWS]
+                own = cls(table.shape[1])
+                own.n = len(block)
+                own.peak = np.maximum(block.max(axis=0), -block.min(axis=0))
+                own.mean = np.full(own.n, 1.0 / own.n) @ block
+                centred = (block - own.mean) / _unit(own.peak)
+                own.squares = np.einsum("ij,ij->j", centred, centred)
+                out.plus(own)
+        return out
+
+    def plus(self, other: Spreads) -> Spreads:
+        """Add the records that follow."""
+        n, peak = self.n + other.n, np.maximum(self.peak, other.peak)
+        unit = _unit(peak)
+        gap = (other.mean - self.mean) / unit
+        old, new = (np.square(_unit(own.peak) / unit) * own.squares for own in (self, other))
+        self.squares = old + new + gap**2 * (self.n * other.n / max(n, 1))
+        self.mean = other.mean if not self.n else self.mean + (other.mean - self.mean) * (other.n / max(n, 1))
+        self.n, self.peak = n, peak
+        return self
+
+    @property
+    def relative(self) -> Floats:
+        """Standard deviations over the largest absolute values (1 for a column of zeros)."""
+        return np.asarray(np.sqrt(self.squares / max(self.n, 1)), float)
+
+    @property
+    def deviation(self) -> Floats:
+        """Standard deviations."""
+        return self.relative * _unit(self.peak)
+
+    def about_zero(self) -> Floats:
+        """Root mean squares over the largest absolute values."""
+        return np.asarray(np.sqrt(self.squares / max(self.n, 1) + (self.mean / _unit(self.peak)) ** 2), float)
+
+
+def _unit(peak: Floats) -> Floats:
+    return np.where(peak > 0, peak, 1.0)
 
 
 @dataclass(frozen=True)
@@ -42,43 +104,30 @@ class Coordinates:
     @classmethod
     def of(cls, x: Floats, response: Floats | None, intercept: bool) -> Coordinates:
         """Read centres and scales off the released columns (no centring without an intercept)."""
-        return cls.of_blocks(lambda: iter([(x, response)]), len(x), intercept)
+        spreads = Spreads.of([x])
+        assert spreads is not None
+        return cls.of_spreads(spreads, None if response is None else Spreads.of([response[:, None]]), intercept)
 
     @classmethod
-    def of_blocks(cls, read: Blocks, n: int, intercept: bool) -> Coordinates:
-        """Read centres and scales off `n` records that come in blocks, in two passes.
+    def of_spreads(cls, columns: Spreads, response: Spreads | None, intercept: bool) -> Coordinates:
+        """Read centres and scales off what a pass over the records found.
 
         Parameters
         ----------
-        read : callable
-            Returns an iterator of (columns, response or None), anew for each pass.
-        n : int
+        columns : Spreads
+        response : Spreads of one column, or None
         intercept : bool
         """
-        peak, mean = np.zeros(1), np.zeros(1)
-        size, level, labelled = 0.0, 0.0, True
-        for x, response in read():
-            peak = np.maximum(peak, np.maximum(x.max(axis=0, initial=-np.inf), -x.min(axis=0, initial=np.inf)))
-            mean = mean + (np.ones(len(x)) / n) @ x
-            if response is not None:
-                labelled = False
-                level += float(response.mean()) * (len(x) / n) if len(x) else 0.0
-                size = max(size, float(np.abs(response).max(initial=0.0)))
-        unit, size = np.where(peak > 0, peak, 1.0), size or 1.0
-        centre, level = (mean, level) if intercept else (np.zeros(mean.size), 0.0)
-        squares, residual = np.zeros(mean.size), 0.0
-        for x, response in read():
-            for start in range(0, len(x), _ROWS):
-                block = (x[start : start + _ROWS] - centre) / unit
-                squares += np.einsum("ij,ij->j", block, block)
-            if response is not None:
-                residual += float(np.sum(((response - level) / size) ** 2))
-        spread = np.sqrt(squares / n)
+        unit = _unit(columns.peak)
+        spread = columns.relative if intercept else columns.about_zero()
         flat = spread <= 1e-12
         scale = np.where(flat, 1.0, spread) * unit
-        if labelled:
+        centre = columns.mean if intercept else np.zeros(unit.size)
+        if response is None:
             return cls(centre, scale, 0.0, 1.0, intercept, flat)
-        width = float(np.sqrt(residual / n))
+        level = float(response.mean[0]) if intercept else 0.0
+        width = float((response.relative if intercept else response.about_zero())[0])
+        size = float(_unit(response.peak)[0])
         return cls(centre, scale, level, width * size if width > 1e-14 else size, intercept, flat)
 
     def design(self, x: Floats, sign: float = 1.0) -> Floats:

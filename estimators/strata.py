@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.estimators.corrections import Term
-from privfit.estimators.symbols import Identity, Symbol
+from privfit.estimators.index_noise import IndexNoise
 
-__all__ = ["Chunk", "Design", "Held", "IndexNoise", "Read", "Records", "Stratum", "signed", "thin"]
+__all__ = ["Chunk", "Design", "Held", "IndexNoise", "Read", "Records", "Spread", "Stratum", "joined", "signed"]
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
+Task = Callable[[Iterator["Chunk"], int], T]
+"""What a pass computes of consecutive records, given the number of the first one: it must be small."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ class Records(Protocol):
     def chunks(self) -> Iterator[Chunk]:
         """Yield all records, in order; may be called again."""
 
+    def each(self, task: Task[T]) -> list[T]:
+        """Pass over the records: the results of consecutive groups of them, in order."""
+
 
 @dataclass(frozen=True)
 class Held:
@@ -116,6 +121,10 @@ class Held:
         """Yield the one chunk."""
         yield self.chunk
 
+    def each(self, task: Task[T]) -> list[T]:
+        """Return the result for all records."""
+        return [task(self.chunks(), 0)]
+
 
 @dataclass(frozen=True)
 class Read:
@@ -134,62 +143,42 @@ class Read:
         """Read and yield the chunks."""
         yield from self.read()
 
+    def each(self, task: Task[T]) -> list[T]:
+        """Return the result for all records."""
+        return [task(self.chunks(), 0)]
 
-@dataclass(frozen=True, eq=False)
-class IndexNoise:
-    """What is known of the noise in the index ``u = theta'x + o``, and how it is corrected.
+
+@dataclass(frozen=True)
+class Spread:
+    """Records that are elsewhere, in partitions: passes run where they are, and numbers come back.
 
     Parameters
     ----------
-    terms : tuple of Term
-        The corrected loss, a sum over designs.
-    variances : ndarray, shape (parts, p)
-        Noise variance of each design coordinate, per part.
-    constants : ndarray, shape (parts,)
-        Noise variance of the offset, per part.
-    reach : ndarray, shape (parts,), optional
-        Per part, the bound of q z under which exponential moments exist; none if left out.
+    n : int
+    read : callable
+        Fetches the chunks, one partition after the other, for what needs the records themselves.
+    run : callable
+        Runs a task on every partition and returns the results in their order.
 
     Examples
     --------
-    >>> IndexNoise((Term(1.0, 0, ()),), np.zeros((0, 1)), np.zeros(0)).corrects
-    False
+    >>> chunk = Chunk((Design(np.ones((1, 3)), None),), None)
+    >>> halves = Spread(3, lambda: iter([chunk]), lambda task: [task(iter([chunk]), 0)])
+    >>> halves.each(lambda chunks, first: sum(c.n for c in chunks))
+    [3]
     """
 
-    terms: tuple[Term, ...]
-    variances: Floats
-    constants: Floats
-    reach: Floats | None = None
+    n: int
+    read: Callable[[], Iterator[Chunk]]
+    run: Callable[[Task], list]
 
-    @property
-    def corrects(self) -> bool:
-        """Whether the loss differs from the naive one."""
-        return len(self.terms) > 1 or any(not isinstance(f, Identity) for term in self.terms for f in term.factors)
+    def chunks(self) -> Iterator[Chunk]:
+        """Fetch and yield the chunks."""
+        yield from self.read()
 
-    @property
-    def moving(self) -> list[int]:
-        """Parts whose variance of the index depends on theta."""
-        return [p for p in range(self.constants.size) if self.variances[p].any()]
-
-    def half_variance(self, theta: Floats) -> Floats:
-        """Half the noise variance of the index, per part."""
-        return np.asarray(0.5 * (self.variances @ theta**2 + self.constants), float)
-
-    def admits(self, theta: Floats, max_variance: float) -> bool:
-        """Whether the noise in the index is below a loss's `max_variance` (times the shape), part by part."""
-        if self.reach is None or not np.isfinite(max_variance):
-            return True
-        return bool((2.0 * self.half_variance(theta) < max_variance * self.reach).all())
-
-    def symbols(self, theta: Floats) -> list[Symbol]:
-        """Operator of each term at theta."""
-        q = self.half_variance(theta)
-        return [term.symbol(q, [0] * q.size) for term in self.terms]
-
-    def naive(self) -> IndexNoise:
-        """Return the noise left uncorrected."""
-        identity = tuple(Identity() for _ in self.constants)
-        return IndexNoise((Term(1.0, 0, identity),), self.variances, self.constants)
+    def each(self, task: Task[T]) -> list[T]:
+        """Return the result of every partition."""
+        return self.run(task)
 
 
 @dataclass(frozen=True)
@@ -223,45 +212,30 @@ def signed(stratum: Stratum) -> Stratum:
     array([[ 1., -1.]])
     """
     records = stratum.records
-
-    def read() -> Iterator[Chunk]:
-        for chunk in records.chunks():
-            yield Chunk(tuple(Design(d.matrix * chunk.labels, d.offset) for d in chunk.designs), None)
-
     if isinstance(records, Held):
-        return Stratum(stratum.noise, Held(next(read())))
-    return Stratum(stratum.noise, Read(records.n, read))
+        return Stratum(stratum.noise, Held(_margins(records.chunk)))
+    if isinstance(records, Read):
+        return Stratum(stratum.noise, Read(records.n, lambda: map(_margins, records.chunks())))
+
+    def run(task: Task[T]) -> list[T]:
+        return records.each(lambda chunks, first: task(map(_margins, chunks), first))
+
+    return Stratum(stratum.noise, Spread(records.n, lambda: map(_margins, records.chunks()), run))
 
 
-def thin(strata: Sequence[Stratum], step: int) -> list[Stratum]:
-    """Return every `step`-th record, counted through all strata, in memory.
+def _margins(chunk: Chunk) -> Chunk:
+    return Chunk(tuple(Design(d.matrix * chunk.labels, d.offset) for d in chunk.designs), None)
 
-    Parameters
-    ----------
-    strata : sequence of Stratum
-    step : int
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Return consecutive chunks as one.
 
     Examples
     --------
-    >>> held = Held(Chunk((Design(np.arange(6.0)[None], None),), None))
-    >>> few = thin([Stratum(IndexNoise((), np.zeros((0, 1)), np.zeros(0)), held)], 4)
-    >>> [chunk.designs[0].matrix.tolist() for chunk in few[0].records.chunks()]
-    [[[0.0, 4.0]]]
+    >>> chunk = Chunk((Design(np.ones((1, 3)), None),), None)
+    >>> joined([chunk, chunk]).n
+    6
     """
-    out, passed = [], 0
-    for stratum in strata:
-        kept = []
-        for chunk in stratum.records.chunks():
-            first = -passed % step
-            passed += chunk.n
-            if first < chunk.n:
-                kept.append(chunk.rows(slice(first, None, step)).copied())
-        if kept:
-            out.append(Stratum(stratum.noise, Held(_joined(kept))))
-    return out
-
-
-def _joined(chunks: Sequence[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
     designs = []

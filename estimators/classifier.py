@@ -37,9 +37,14 @@ class BinaryClassifier(ClassifierMixin, IndexRegression):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _read_labels(self, y: Any) -> NDArray[np.intp]:
+    def _read_labels(self, y: Any, model: NoiseModel) -> NDArray[np.intp]:
         """Learn `classes_` and return the position of each label."""
         check_classification_targets(y)
+        if model.categories != 2:
+            raise ValueError(
+                f"categories must be 2 for a binary model, got {model.categories} in the law of y. Merge classes "
+                "before the release, or use LogisticRegression."
+            )
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size != 2:
             raise ValueError(

@@ -33,6 +33,7 @@ __all__ = [
     "report_plain",
     "report_solution",
     "round_up",
+    "rounded_need",
 ]
 
 Floats = NDArray[np.float64]
@@ -118,11 +119,17 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> tuple[int, bool]:
         curvature = max(float(direction @ hessian @ direction) * part, 1e-300)
         found = _bend(few, restored, direction) / (curvature * np.sqrt(risk.n))
         relative = max(relative, np.inf if part <= least else found)
-    return _rounded_need(risk.n, relative)
+    return rounded_need(risk.n, relative)
 
 
-def _rounded_need(n: int, error: float) -> tuple[int, bool]:
-    """Turn a relative error of the curvature into a number of records, and whether it is a lower bound."""
+def rounded_need(n: int, error: float) -> tuple[int, bool]:
+    """Turn a relative error of the curvature into a number of records, and whether it is a lower bound.
+
+    Examples
+    --------
+    >>> rounded_need(1000, 0.5), rounded_need(1000, 2.0)
+    ((3000, False), (9000, True))
+    """
     digits = 10 ** max(len(str(9 * n)) - 2, 0)
     most = 9 * n // digits * digits
     if not error < 1.0:

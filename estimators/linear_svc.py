@@ -100,7 +100,7 @@ class LinearSVC(BinaryClassifier):
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
         self._keep = 1.0 if self.correction == "naive" else model.keep
-        return 2.0 * self._read_labels(y) - 1.0
+        return 2.0 * self._read_labels(y, model) - 1.0
 
     def _pose(self, problem: Problem) -> Problem:
         """Turn the index into a margin and choose the bandwidth from a corrected least-squares pilot."""

@@ -31,9 +31,13 @@ class NoiseModel:
     parts : tuple of Part
         Independent additive parts; variances have d + 1 entries.
     keep : float
-        Probability that a binary label is unchanged (1: not randomised).
+        Probability that a label is unchanged (1: not randomised).
     laws : tuple of (str, str)
         Columns and law of each part, for reports.
+    dim : int
+        Number d of columns.
+    categories : int
+        Number of labels among which a randomised one was drawn.
 
     Examples
     --------
@@ -46,6 +50,7 @@ class NoiseModel:
     keep: float
     laws: tuple[tuple[str, str], ...]
     dim: int
+    categories: int = 2
 
     @property
     def variances(self) -> Floats:
@@ -109,7 +114,7 @@ def resolve_noise(
     response = {target, RESPONSE} - set(places) | {target}
     parts: list[Part] = []
     laws: list[tuple[str, str]] = []
-    keep, seen = 1.0, set[int]()
+    keep, categories, seen = 1.0, 2, set[int]()
     for key, law in _assigned(noise, dim).items():
         names = key if isinstance(key, tuple) else (key,)
         found = [_place(name, places, response, dim, strict) for name in names]
@@ -122,9 +127,10 @@ def resolve_noise(
         laws.append((", ".join(map(str, names)), str(law)))
         if dim in used and (label or isinstance(law, RandomizedResponse)):
             keep = _label_part(law, used, label)
+            categories = getattr(law, "categories", 2)
         else:
             parts += _parts_of(law, found, dim)
-    return NoiseModel(tuple(parts), keep, tuple(laws), dim)
+    return NoiseModel(tuple(parts), keep, tuple(laws), dim, categories)
 
 
 def _assigned(noise: Any, dim: int) -> Mapping[Any, Law]:

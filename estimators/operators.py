@@ -110,14 +110,12 @@ def _(law: DiscreteLaplace, dim: int) -> list[Part]:
 
 @singledispatch
 def keep_probability(law: Law) -> float:
-    """Return the probability that a binary label is released as it is.
+    """Return the probability that a label is released as it is.
 
     Raises
     ------
     TypeError
         If the law is not a randomised response.
-    ValueError
-        If it has more than two categories.
 
     Examples
     --------
@@ -133,8 +131,4 @@ def keep_probability(law: Law) -> float:
 
 @keep_probability.register
 def _(law: RandomizedResponse) -> float:
-    if law.categories != 2:
-        raise ValueError(
-            f"categories must be 2 for a binary model, got {law.categories}. Merge classes before the release."
-        )
     return float(law.keep_probability)  # above 1/2 for every epsilon the law admits

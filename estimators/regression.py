@@ -144,12 +144,7 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
         return read_columns_and_response(self, X, y, label=self._is_label)
 
     def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
-        if model.moments_only and not self._quadratic and self.correction != "naive":
-            raise CapabilityError(
-                f"{type(self).__name__.removeprefix('_Column')} has no exact inverse under DiscreteLaplace noise: "
-                "it is known for squared losses only (LinearRegression, Mean). Release with Laplace or "
-                "SymmetricLaplace instead, or use correction='naive'."
-            )
+        self._check_law(model)
         response = self._read_response(y, model)
         self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
         self.noise_ = model
@@ -171,6 +166,14 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
         self._finish(solution, problem)
         self._keep_records(solution, problem)
         return self
+
+    def _check_law(self, model: NoiseModel) -> None:
+        if model.moments_only and not self._quadratic and self.correction != "naive":
+            raise CapabilityError(
+                f"{type(self).__name__.removeprefix('_Column')} has no exact inverse under DiscreteLaplace noise: "
+                "it is known for squared losses only (LinearRegression, Mean). Release with Laplace or "
+                "SymmetricLaplace instead, or use correction='naive'."
+            )
 
     def _alpha_penalty(self, problem: Problem) -> Floats:
         """``alpha |b|^2 / 2`` in standard coordinates and in units of the standardised loss."""

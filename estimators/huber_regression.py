@@ -29,6 +29,7 @@ from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot, resolvents_only
 from privfit.estimators.solver import minimise
+from privfit.estimators.squared_score import ShiftedLoss
 
 __all__ = ["HuberRegression"]
 
@@ -153,6 +154,9 @@ class HuberRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         gram = risk.with_(loss=SquaredLoss(), penalty=free).hessian(free)
         square = risk.with_(loss=self._smoothed(ClippedSquareLoss(self._level)), penalty=free).value(theta)
         return max(square, 0.0) * gram, "corrected mean squared score times the corrected Gram matrix (equal errors)"
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        return risk.with_(loss=ShiftedLoss([(1.0, self._smoothed(ClippedSquareLoss(self._level)), -2)]))
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         unit, pilot = problem.coordinates.response_scale, self._pilot

@@ -18,8 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.estimators.clusters import read_clusters
 from privfit.estimators.contrasts import check_contrasts
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.problem import Problem
+from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
+from privfit.estimators.squared_score import SAMPLE, choose_scores
 
 __all__ = ["Kept", "RecordsMixin"]
 
@@ -91,10 +94,34 @@ class RecordsMixin:
         self._groups = None if self._codes is None else int(self._codes.max()) + 1
         self._keep = bool(keep_records)
 
+    def _refuse_inference(self, model: str) -> None:
+        """Refuse what a model has no formula for."""
+        if self._codes is not None or self._keep:
+            raise CapabilityError(
+                f"clusters and keep_records: {model} keeps no scores of single records yet. Leave both out, or fit one "
+                "class against another."
+            )
+
     def _keep_records(self, solution: Solution, problem: Problem) -> None:
         shift = self.params_ - problem.coordinates.matrix @ solution.theta
         self._kept = Kept(solution, problem, self._codes, shift) if self._keep else None
         self._codes = None
+
+    def _raw_scores(self, solution: Solution, risk: Risk) -> tuple[Floats, str]:
+        """Covariance that the scores of the raw data have, and how it was estimated."""
+        assumed = self._oracle_scores(risk, solution.theta, solution.hessian - np.diag(risk.penalty))
+        if getattr(self, "correction", "exact") == "naive":
+            return assumed
+        squared = self._squared_scores(risk.thinned(SAMPLE))
+        return choose_scores(squared, solution.theta, solution.hessian, assumed, risk.n)
+
+    def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
+        """By an assumption of the model."""
+        raise NotImplementedError
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        """Risk whose Hessian is the covariance of the raw scores (`squared_score`); None where none is known."""
+        return None
 
     def _records(self, wanted_for: str) -> Kept:
         check_is_fitted(self)

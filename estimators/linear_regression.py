@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.estimators.checks import read_columns
 from privfit.estimators.least_squares import least_squares
-from privfit.estimators.losses import SquaredLoss
+from privfit.estimators.losses import PolynomialLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.regression import IndexRegression
@@ -112,6 +112,10 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
             variance * curvature,
             "residual variance times the corrected Gram matrix (equal error variances)",
         )
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        exact = not self.noise_.moments_only
+        return risk.with_(loss=PolynomialLoss([0.0, 0.0, 0.0, 0.0, 1.0 / 12.0])) if exact else None
 
     def predict(self, X: Any) -> Floats:
         """Fitted values.

@@ -26,6 +26,7 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot, continuation, resolvents_only
 from privfit.estimators.solver import Solution, minimise
+from privfit.estimators.squared_score import ShiftedLoss
 from privfit.estimators.strata import signed
 
 __all__ = ["LinearSVC"]
@@ -66,6 +67,7 @@ class LinearSVC(BinaryClassifier):
     """
 
     _kappa = 0.25
+    _signs = True
 
     def __init__(
         self,
@@ -155,6 +157,12 @@ class LinearSVC(BinaryClassifier):
             2.0 * value / max(inside, 1e-12) * curvature,
             "squared gaps below margin 1 uncorrelated with the columns' products",
         )
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        if self.loss == "hinge":
+            return None
+        square = self._smoothed(SquaredHingeLoss(), self._width)
+        return risk.with_(loss=ShiftedLoss([(4.0, square, -2)]))
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         sigma, h = self._pilot.sigma, self._width

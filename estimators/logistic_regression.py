@@ -17,13 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.estimators.checks import read_columns
 from privfit.estimators.classifier import BinaryClassifier
-from privfit.estimators.losses import LogisticLoss
+from privfit.estimators.losses import LogisticLoss, RandomizedLabelLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.multinomial import fit_multinomial
 from privfit.estimators.noise import NoiseModel
 from privfit.estimators.problem import Problem
 from privfit.estimators.released import declared_labels
 from privfit.estimators.risk import Risk
+from privfit.estimators.squared_score import LogisticSquare, signed_by_labels
 
 __all__ = ["LogisticRegression"]
 
@@ -142,6 +143,7 @@ class LogisticRegression(BinaryClassifier):
         if not np.isin(y, labels).all():
             raise ValueError(f"y must hold declared labels only, which are {labels.size}. Check the target column.")
         self.classes_ = labels
+        self._refuse_inference("LogisticRegression of more than two classes")
         fit_multinomial(self, X, np.searchsorted(labels, y), model, names)
         return self
 
@@ -156,6 +158,13 @@ class LogisticRegression(BinaryClassifier):
 
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
         return curvature, "information equality, their covariance is the corrected Hessian"
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        strata, loss = signed_by_labels(risk.strata), LogisticSquare()
+        if strata is None:
+            return None
+        keep = self.noise_.keep
+        return Risk(loss if keep == 1.0 else RandomizedLabelLoss(loss, keep), strata, risk.size)
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = super()._facts()

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit.accounting.validation import check_number
 from privfit.estimators.checks import read_columns
 from privfit.estimators.errors import SmallSampleWarning
-from privfit.estimators.losses import SmoothedCheckLoss, SquaredLoss
+from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_search import search_quantile
@@ -26,6 +26,7 @@ from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot
 from privfit.estimators.solver import Solution
+from privfit.estimators.squared_score import SteppedSquareLoss
 
 __all__ = ["QuantileRegression"]
 
@@ -107,6 +108,11 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         squares = risk.with_(loss=SquaredLoss(), penalty=np.zeros(risk.size))
         gram = squares.hessian(np.zeros(risk.size))
         return self.quantile * (1 - self.quantile) * gram, "tau (1 - tau) times the corrected Gram matrix"
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        loss = risk.loss
+        assert isinstance(loss, SmoothedCheckLoss)
+        return risk.with_(loss=SmoothedLoss(SteppedSquareLoss(loss.quantile), loss.bandwidth, loss.order))
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         loss = problem.risk.loss

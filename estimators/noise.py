@@ -111,7 +111,8 @@ def resolve_noise(
     """
     dim = len(columns)
     places = {name: j for j, name in enumerate(columns)}
-    response = {target, RESPONSE} - set(places) | {target}
+    # in a release "y" is a column like others
+    response = ({target, RESPONSE} if strict else {target}) - set(places) | {target}
     parts: list[Part] = []
     laws: list[tuple[str, str]] = []
     keep, categories, seen = 1.0, 2, set[int]()

@@ -62,6 +62,7 @@ class PoissonRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     """
 
     _is_linear = True
+    _needs_level = True
     _kappa = 0.25
 
     def __init__(
@@ -93,8 +94,12 @@ class PoissonRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
         """Return the response over its mean: the intercept then starts near 0 whatever the unit."""
-        mean = float(np.mean(y))
-        if model.variances[-1] == 0.0 and np.min(y) < 0.0:
+        least = float(np.min(y)) if model.variances[-1] == 0.0 else 0.0
+        return np.asarray(y / self._learn_level(float(np.mean(y)), least), float)
+
+    def _learn_level(self, mean: float, least: float) -> float:
+        """Learn the unit of the response from its mean and the smallest one that has no noise."""
+        if least < 0.0:
             raise ValueError(
                 "y must be >= 0 for PoissonRegression: Some value(s) of y are negative. Use LinearRegression, or "
                 "name the law of y in noise= if the response was released with noise."
@@ -105,7 +110,7 @@ class PoissonRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
                 "noise in y, or LinearRegression."
             )
         self._unit = mean if self.fit_intercept else 1.0
-        return np.asarray(y / self._unit, float)
+        return self._unit
 
     def _loss(self, problem: Problem) -> IndexLoss:
         return ExponentialLoss()

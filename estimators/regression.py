@@ -25,20 +25,24 @@ from privfit.estimators.inference import sandwich
 from privfit.estimators.kept import RecordsMixin
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.pieces import PiecesMixin
 from privfit.estimators.problem import Problem, Sample, build_problem
 from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
+from privfit.estimators.row_noise import RowNoise
 from privfit.estimators.solver import Solution, minimise, one_step, polish, solve
+from privfit.estimators.sources import is_plain
 from privfit.estimators.stabilise import ESCALATION, MARGIN, stabilising_penalty, stable
 
 __all__ = ["IndexRegression"]
 
 Floats = NDArray[np.float64]
 _WARM = 30_000
+_WARM_ON_DISK = 100_000  # a pass over a file is dearer than a search in memory
 
 
-class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignore[misc]
+class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignore[misc]
     """Base class; see `LogisticRegression`, `LinearRegression`, `QuantileRegression`.
 
     Examples
@@ -84,24 +88,45 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
         X, y = self._validate(X, y)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         self._range = None
+        if isinstance(self.noise, RowNoise):
+            if clusters is not None:
+                raise CapabilityError("clusters are not available with RowNoise. Leave them out, or use one law.")
+            return self._fit_rows(X, y, self.noise, names, keep_records)
         self._inference(clusters, keep_records, len(X))
         return self._fit(X, y, resolve_noise(self.noise, names, "y", label=self._is_label), names)
 
     def fit_release(
-        self, release: Any, target: Any = None, features: Any = None, *, clusters: Any = None, keep_records: Any = False
+        self,
+        release: Any,
+        target: Any = None,
+        features: Any = None,
+        *,
+        same_rows: bool = False,
+        progress: Any = False,
+        clusters: Any = None,
+        keep_records: bool = False,
     ) -> Self:
-        """Fit to a release; its law replaces the ``noise=`` parameter.
+        """Fit to a release, or to several; their laws replace the ``noise=`` parameter.
+
+        A release on disk is read in pieces, several times (``diagnostics_["passes"]``), in memory that does not grow
+        with its rows. Corrections that draw a second noise need it in memory.
 
         Parameters
         ----------
-        release : Release
-            From `privfit.release` or `load_release`.
+        release : Release, ReleaseReader, path, or list of these
+            From `privfit.release` or `load_release`, in memory; from `open_release`, or a path, on disk. A list is of
+            releases of different records, each corrected for its own law.
         target : str or int
             Column to model; it must be given.
         features : str, int or sequence of these, optional
             Columns to use; all others if left out.
+        same_rows : bool
+            The listed releases are of the same records in the same order, with new noise each: losses are averaged
+            over the releases of a record.
+        progress : bool or callable, optional
+            True or False; a function ``(rows, rows of a pass)``; None for a bar where stderr is a terminal.
         clusters, keep_records
-            As for `fit`; `clusters` may name a column that was released as it is.
+            As for `fit`; `clusters` may name a column that was released as it is. One release in memory only.
 
         Returns
         -------
@@ -119,6 +144,10 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
             listed = [*getattr(release, "columns", ()), *getattr(release, "public", ())]
             known = f", one of {listed[:12]}" if listed else ""
             raise TypeError(f"{type(self).__name__}.fit_release needs target=, the column to model{known}.")
+        if not is_plain(release):
+            if clusters is not None:
+                raise CapabilityError("clusters need one release in memory. Use load_release, or leave them out.")
+            return self._fit_releases(release, target, features, same_rows, progress, keep_records)
         clusters, features = released_clusters(release, clusters, target, features)
         frame, response, names, laws = read_release(release, target, features)
         check_roles(target, names, laws, label=self._is_label)
@@ -145,11 +174,13 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
 
     def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
         self._check_law(model)
-        response = self._read_response(y, model)
+        return self._fit_samples([Sample.of(X, self._read_response(y, model), model)], model, names)
+
+    def _fit_samples(self, samples: Sequence[Sample], model: NoiseModel, names: Sequence[Any]) -> Self:
         self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
         self.noise_ = model
         problem = build_problem(
-            [Sample.of(X, response, model)],
+            samples,
             correction=self.correction,
             draws=int(self.draws),
             label=self._is_label or self._is_linear,
@@ -204,7 +235,8 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
         """Naive fit and one corrected step on a subsample, then all records; returns also the naive fit."""
         risk, bound = problem.risk, problem.bound
-        few, few_naive = risk.thinned(_WARM), problem.naive.thinned(_WARM)
+        warm = _WARM if risk.held else _WARM_ON_DISK
+        few, few_naive = risk.thinned(warm), problem.naive.thinned(warm)
         start = minimise(few_naive, np.zeros(risk.size), bound, tolerance=1e-6).theta
         if not risk.corrects:
             quick = polish(risk, start, bound) if few.n < risk.n else None
@@ -212,12 +244,12 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
         stepped = one_step(few, start)
         starts = [start] if stepped is None else [stepped, start]
         if few.n < risk.n:
-            warm = solve(few, starts, bound, tolerance=1e-6)
-            if warm.interior:
-                solution = polish(risk, warm.theta, bound) or minimise(risk, warm.theta, bound)
+            near = solve(few, starts, bound, tolerance=1e-6)
+            if near.interior:
+                solution = polish(risk, near.theta, bound) or minimise(risk, near.theta, bound)
                 if solution.interior:
                     return solution, start
-                starts.insert(0, warm.theta)
+                starts.insert(0, near.theta)
         return solve(risk, starts, bound), start
 
     def _store(self, solution: Solution, problem: Problem, start: Floats) -> None:
@@ -233,7 +265,7 @@ class IndexRegression(RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignor
         self.coef_ = self._shape_coefficients(self.params_[lead:])
         self.cov_params_ = coordinates.covariance(standard)
         if noisy:
-            oracle, assumption = self._oracle_scores(risk, theta, solution.hessian - np.diag(risk.penalty))
+            oracle, assumption = self._raw_scores(solution, risk)
             raw = coordinates.covariance(problem.mark_flat(sandwich(solution.hessian, oracle + between, risk.n)))
             self.efficiency_ = compare(self.cov_params_, raw, risk.n, assumption)
         else:

@@ -9,7 +9,7 @@ import numpy as np
 
 from privfit.mechanisms import Box, Categories, Law, Product, RandomizedResponse
 
-__all__ = ["check_roles", "declared_labels", "declared_range", "read_release"]
+__all__ = ["check_roles", "chosen_columns", "declared_labels", "declared_range", "read_release"]
 
 
 def read_release(release: Any, target: Any, features: Any) -> tuple[Any, Any, list[Any], dict[tuple[Any, ...], Law]]:
@@ -42,13 +42,41 @@ def read_release(release: Any, target: Any, features: Any) -> tuple[Any, Any, li
     >>> read_release(out, "b", None)[2]
     ['a']
     """
-    missing = [name for name in ("frame", "law", "columns", "public") if not hasattr(release, name)]
+    names, chosen, laws = chosen_columns(release, target, features, needed=("frame", "law", "columns", "public"))
+    frame = release.frame
+    return _take(frame, names, chosen), None if target is None else _take(frame, names, target), chosen, laws
+
+
+def chosen_columns(
+    release: Any, target: Any, features: Any, needed: Sequence[str] = ("law", "columns", "public")
+) -> tuple[list[Any], list[Any], dict[tuple[Any, ...], Law]]:
+    """Return all columns of a release, in memory or on disk, the features among them, and the laws by columns.
+
+    Parameters
+    ----------
+    release : Release or ReleaseReader
+    target, features
+        As for `read_release`, with the same errors.
+    needed : sequence of str
+        What a release must have.
+
+    Returns
+    -------
+    names, features, laws
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Box, Laplace, release
+    >>> out = release(np.zeros((4, 2)), Laplace(1.0), Box({"a": (0, 1), "b": (0, 1)}), rng=0)
+    >>> chosen_columns(out, "b", None)[:2]
+    (['a', 'b'], ['a'])
+    """
+    missing = [name for name in needed if not hasattr(release, name)]
     if missing:
         raise TypeError(
             f"release must be a Release, got {type(release).__name__} without {missing[0]!r}. "
             "Use load_release(path), or fit(X, y) with noise=."
         )
-    frame = release.frame
     names = list(getattr(release, "names", ())) or [*release.columns, *release.public]
     chosen = [name for name in names if name != target] if features is None else _listed(features)
     for role, wanted in (("features", chosen), ("target", [] if target is None else [target])):
@@ -61,11 +89,9 @@ def read_release(release: Any, target: Any, features: Any) -> tuple[Any, Any, li
         raise ValueError(f"features must be one or more different columns, got {chosen!r}.")
     law = release.law
     if isinstance(law, Product):
-        laws = dict(law.parts)
-    else:
-        covered = getattr(getattr(release, "domain", None), "columns", None) or release.columns
-        laws = {tuple(covered): law}
-    return _take(frame, names, chosen), None if target is None else _take(frame, names, target), chosen, laws
+        return names, chosen, dict(law.parts)
+    covered = getattr(getattr(release, "domain", None), "columns", None) or release.columns
+    return names, chosen, {tuple(covered): law}
 
 
 def declared_labels(release: Any) -> dict[Any, tuple[Any, ...]]:

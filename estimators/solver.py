@@ -153,6 +153,7 @@ def polish(risk: Risk, start: Floats, bound: Floats, *, tolerance: float = 1e-9)
         gradient = risk.derivatives(theta, 1, value=False)[1]
         now = float(np.abs(gradient).max())
         if now <= wanted:
+            theta = theta - inverse @ gradient
             value, gradient, hessian = risk.derivatives(theta)
             return _solution(theta, value, gradient, hessian, bound, True, count)
         if now > 0.3 * last:

@@ -1,0 +1,169 @@
+"""From releases to sources of records: which columns are features, which laws they have, and whether releases fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privfit.estimators.noise import resolve_noise
+from privfit.estimators.reading import Piece, Source, check_piece, open_source, read_pieces
+from privfit.estimators.released import check_roles, chosen_columns, declared_labels, declared_range, read_release
+from privfit.mechanisms.reader import ReleaseReader
+
+__all__ = ["is_plain", "open_sources", "released_sources"]
+
+
+def is_plain(release: Any) -> bool:
+    """Whether something is not a path, a release in files, or several releases.
+
+    Examples
+    --------
+    >>> is_plain("people.parquet"), is_plain([1, 2]), is_plain(3)
+    (False, False, True)
+    """
+    in_files = not hasattr(release, "frame") and isinstance(getattr(release, "path", None), Path)
+    return not isinstance(release, (list, tuple, str, Path)) and not in_files
+
+
+def open_sources(releases: Any) -> list[Any]:
+    """Open one or several releases.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are none, one of them is no release, or two are the same.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Box, Laplace, release
+    >>> out = release(np.zeros((4, 2)), Laplace(1.0), Box({"a": (0, 1), "b": (0, 1)}), rng=0)
+    >>> len(open_sources([out]))
+    1
+    """
+    listed = list(releases) if isinstance(releases, (list, tuple)) else [releases]
+    if not listed:
+        raise ValueError("release must be at least one release, got an empty list.")
+    opened = [open_source(own) for own in listed]
+    marks = []
+    for own in opened:
+        header = getattr(own, "header", None)
+        marks.append(("file", header.release_id) if header is not None and header.release_id else ("object", id(own)))
+    if len(set(marks)) < len(marks):
+        raise ValueError(
+            "release must be different releases, got one of them twice: its noise is not new. Leave it out."
+        )
+    return opened
+
+
+def released_sources(
+    releases: Sequence[Any], target: Any, features: Any, *, label: bool, same_rows: bool
+) -> tuple[list[Any], list[list[Source]]]:
+    """Return the features, and sources in groups: disjoint records, or one group of releases of the same records.
+
+    Parameters
+    ----------
+    releases : sequence of Release or ReleaseReader
+    target, features
+        As for `fit_release`.
+    label : bool
+        The target is a class label.
+    same_rows : bool
+        All releases are of the same records, in the same order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If columns, laws, numbers of rows or domains do not fit together.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Box, Laplace, release
+    >>> box = Box({"a": (0, 1), "b": (0, 1)})
+    >>> outs = [release(np.zeros((4, 2)), Laplace(1.0), box, rng=seed) for seed in (0, 1)]
+    >>> names, groups = released_sources(outs, "b", None, label=False, same_rows=True)
+    >>> names, len(groups), len(groups[0])
+    (['a'], 1, 2)
+    """
+    found = [chosen_columns(own, target, features) for own in releases]
+    names = found[0][1]
+    for _, chosen, _ in found[1:]:
+        if chosen != names:
+            raise ValueError(
+                f"features must be the same in all releases, got {names[:8]} and {chosen[:8]}. Name them by features=."
+            )
+    sources = []
+    for own, (_, _, laws) in zip(releases, found, strict=True):
+        check_roles(target, names, laws, label=label)
+        model = resolve_noise(laws, names, target, label=label, strict=False)
+        labels = declared_labels(own).get(target)
+        classes = None if labels is None else np.unique(np.asarray(labels))
+        held = not isinstance(own, ReleaseReader)
+        pieces = partial(_whole if held else read_pieces, own, target, names, label)
+        sources.append(Source(model, own.n_rows, pieces, held=held, classes=classes))
+    for own, source in zip(releases[1:], sources[1:], strict=True):
+        _check_fit(releases[0], own, sources[0], source, names, target, same_rows)
+    if not same_rows:
+        kept = [[source] for source in sources if source.n]
+        if not kept:
+            raise ValueError("release must have at least one row, got none.")
+        return names, kept
+    if not all(source.held for source in sources):
+        # one way of reading for all, so that their pieces end at the same rows
+        sources = [
+            Source(s.model, s.n, partial(read_pieces, own, target, names, label), classes=s.classes)
+            for own, s in zip(releases, sources, strict=True)
+        ]
+    if len(sources) > 1:
+        _check_public(sources, names)
+    return names, [sources]
+
+
+def _whole(release: Any, target: Any, names: Sequence[Any], label: bool) -> Iterator[Piece]:
+    """Yield a release in memory as one piece."""
+    frame, response, _, _ = read_release(release, target, names)
+    yield check_piece(frame, response, label=label)
+
+
+def _check_fit(
+    first: Any, other: Any, source: Source, another: Source, names: Sequence[Any], target: Any, same_rows: bool
+) -> None:
+    """Refuse a release whose rows, labels or domains do not fit those of the first."""
+    if (source.classes is None) != (another.classes is None) or (
+        source.classes is not None and list(source.classes) != list(np.asarray(another.classes))
+    ):
+        raise ValueError(
+            f"target: {target!r} must have the same declared labels in all releases. Release it with them."
+        )
+    if not same_rows:
+        return
+    if source.n != another.n:
+        raise ValueError(
+            f"release must be releases of the same rows with same_rows=True, got {source.n} and {another.n} rows. "
+            "Leave same_rows out for disjoint records."
+        )
+    for name in [*names, target]:
+        one, two = declared_range(first, name), declared_range(other, name)
+        if one is not None and two is not None and one != two:
+            raise ValueError(
+                f"the column {name!r} must have one domain with same_rows=True, got intervals of length {one:g} and "
+                f"{two:g}: its values were clipped differently."
+            )
+
+
+def _check_public(sources: Sequence[Source], names: Sequence[Any]) -> None:
+    """Refuse releases of which columns without noise differ: their rows are not the same, or in another order."""
+    plain = [j for j in range(len(names)) if all(source.model.variances[j] == 0.0 for source in sources)]
+    if not plain:
+        return
+    for pieces in zip(*(source.pieces() for source in sources), strict=True):
+        for x, _ in pieces[1:]:
+            different = [j for j in plain if not np.array_equal(x[:, j], pieces[0][0][:, j])]
+            if different:
+                raise ValueError(
+                    f"the column {names[different[0]]!r} must be the same in all releases with same_rows=True, as it "
+                    "has no noise: these are other rows, or in another order. Leave same_rows out for disjoint records."
+                )

@@ -32,3 +32,31 @@ def ball_data(rng, n, d, radius):
     """Uniform points of a ball."""
     g = rng.normal(size=(n, d))
     return radius * g / np.linalg.norm(g, axis=1, keepdims=True) * rng.random((n, 1)) ** (1 / d)
+
+
+def noise_of(law, rng, n, d):
+    """Rows of noise of a law from privfit.mechanisms, drawn with plain numpy."""
+    kind = type(law).__name__
+    if kind == "ZeroInflatedLaplace":
+        return zil_noise(rng, n, d, law.scale, law.delta0)
+    if kind == "Laplace":
+        return law.scale * rng.laplace(size=(n, d))
+    if kind == "Gaussian":
+        return law.scale * rng.normal(size=(n, d))
+    return laplace_noise(rng, n, d, law.scale, law.shape)
+
+
+def flipped(rng, codes, classes, epsilon):
+    """Labels 0, 1, ... released by randomised response."""
+    keep = 1.0 / (1.0 + (classes - 1) * np.exp(-epsilon))
+    lies = (codes + rng.integers(1, classes, codes.size)) % classes
+    return np.where(rng.random(codes.size) < keep, codes, lies)
+
+
+def replications(reps, seed, run):
+    """Errors, standard errors, oracle errors and reported factors of `run(rng) -> (fit, oracle, truth)`."""
+    found = []
+    for rep in range(reps):
+        fit, oracle, truth = run(np.random.default_rng([seed, rep]))
+        found.append((fit.params_ - truth, fit.bse_, oracle.params_ - truth, fit.efficiency_.factors))
+    return tuple(np.array(part) for part in zip(*found, strict=True))

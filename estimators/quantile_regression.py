@@ -22,6 +22,7 @@ from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLo
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_search import search_quantile
+from privfit.estimators.raw_scores import curvature_kept
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot
@@ -94,8 +95,11 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
 
     def _loss(self, problem: Problem) -> IndexLoss:
         if self.bandwidth == "auto":
-            width = Pilot.of(problem).bandwidth(problem.risk)
+            pilot = Pilot.of(problem)
+            width = pilot.bandwidth(problem.risk)
+            self._kept_curvature = curvature_kept(self.quantile, width / pilot.sigma) if self.noise_.noisy else 1.0
             return SmoothedCheckLoss(self.quantile, width, 4 if self.noise_.noisy else 2)
+        self._kept_curvature = 1.0  # raw data get the same bandwidth
         return SmoothedCheckLoss(self.quantile, self.bandwidth / problem.coordinates.response_scale, self._order)
 
     def _loss_unit(self, response_scale: float) -> float:
@@ -108,6 +112,13 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         squares = risk.with_(loss=SquaredLoss(), penalty=np.zeros(risk.size))
         gram = squares.hessian(np.zeros(risk.size))
         return self.quantile * (1 - self.quantile) * gram, "tau (1 - tau) times the corrected Gram matrix"
+
+    def _raw_scores(self, solution: Solution, risk: Risk) -> tuple[Floats, str]:
+        """Scores in units of a curvature without smoothing, as the raw data have it."""
+        scores, text = super()._raw_scores(solution, risk)
+        if self._kept_curvature == 1.0:
+            return scores, text
+        return self._kept_curvature**2 * scores, f"{text}; curvature without smoothing, as for normal errors"
 
     def _squared_scores(self, risk: Risk) -> Risk | None:
         loss = risk.loss

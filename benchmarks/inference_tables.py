@@ -1,0 +1,178 @@
+"""Coverage of intervals, and the raw-data standard errors that a release predicts: tables by simulation.
+
+``python benchmarks/inference_tables.py`` prints two tables for two seeds; ``--quick`` runs few replications, as a test
+of the tables and not of the library. Each row is a model, a law and n; each number has its Monte Carlo error.
+
+    coverage   share of 95 % intervals that hold the true coefficient, all coefficients together, by kind of interval
+    oracle     standard errors of the raw data as the release estimates them, over the standard deviation of the raw
+               fits themselves: mean and standard deviation over replications (of the coefficient whose mean is
+               worst); "free": how often the estimate without assumption was the one used. "raw" is the same ratio for
+               the standard errors that the raw fits report
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression
+from privfit.estimators.huber_regression import HuberRegression
+from privfit.estimators.poisson_regression import PoissonRegression
+from privfit.mechanisms import Gaussian, SymmetricLaplace, ZeroInflatedLaplace
+
+FREE = "no assumption"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, its data and a noise law."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], tuple[Any, Any]]
+    estimator: Callable[[Any], Any]
+    truth: tuple[float, ...]
+    law: Any
+
+
+def columns(rng: np.random.Generator, n: int) -> Any:
+    """Uniform columns on [-1, 1]."""
+    return rng.uniform(-1, 1, (n, 2))
+
+
+def linear(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    x = columns(rng, n)
+    return x, 1 + x @ [1.0, -0.5] + 0.7 * rng.normal(size=n)
+
+
+def uneven(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Errors whose variance grows with the square of the first column."""
+    x = columns(rng, n)
+    return x, 1 + x @ [1.0, -0.5] + np.sqrt(0.1 + 1.5 * x[:, 0] ** 2) * rng.normal(size=n)
+
+
+def logistic(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    x = columns(rng, n)
+    return x, (rng.random(n) < 1 / (1 + np.exp(-0.3 - x @ [1.0, -0.5]))).astype(int)
+
+
+def counts(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Counts whose variance is twice their mean at the mean rate (a gamma mixture)."""
+    x = columns(rng, n)
+    rate = np.exp(0.7 + x @ [0.6, -0.3])
+    return x, rng.poisson(rate * rng.gamma(2.0, 0.5, n)).astype(float)
+
+
+def noised(rng: np.random.Generator, x: Any, law: Any) -> Any:
+    """Add the noise, by its definition and not by the library's sampler."""
+    n, d = x.shape
+    scale = float(law.scale)
+    if isinstance(law, Gaussian):
+        return x + scale * rng.normal(size=(n, d))
+    noise = scale * np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=(n, d))
+    if isinstance(law, ZeroInflatedLaplace):
+        noise *= rng.random((n, 1)) >= law.delta0
+    return x + noise
+
+
+def cases() -> list[Case]:
+    """Models by laws."""
+    sl, zil, strong = SymmetricLaplace(0.3), ZeroInflatedLaplace(0.5, 0.2), SymmetricLaplace(0.6)
+    models: list[tuple[str, Any, Any, tuple[float, ...], tuple[Any, ...]]] = [
+        ("linear", linear, lambda law: LinearRegression(noise=law), (1.0, 1.0, -0.5), (Gaussian(0.3), sl, zil, strong)),
+        ("linear, uneven", uneven, lambda law: LinearRegression(noise=law), (1.0, 1.0, -0.5), (Gaussian(0.3), sl, zil)),
+        ("logistic", logistic, lambda law: LogisticRegression(noise=law), (0.3, 1.0, -0.5), (sl, zil, strong)),
+        ("Huber", linear, lambda law: HuberRegression(noise=law), (1.0, 1.0, -0.5), (sl, zil)),
+        ("Poisson", counts, lambda law: PoissonRegression(noise=law), (0.7, 0.6, -0.3), (sl, zil)),
+        ("median", linear, lambda law: QuantileRegression(0.5, noise=law), (1.0, 1.0, -0.5), (sl, zil)),
+        ("median, uneven", uneven, lambda law: QuantileRegression(0.5, noise=law), (1.0, 1.0, -0.5), (zil,)),
+    ]
+    return [Case(name, draw, build, truth, law) for name, draw, build, truth, laws in models for law in laws]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the replications of a case gave."""
+
+    covered: dict[str, Any]
+    predicted: Any
+    reported: Any
+    actual: Any
+    free: float
+    lost: int
+
+
+def simulate(case: Case, n: int, replications: int, seed: int, bootstrap: int = 0) -> Found:
+    """Fit release and raw data again and again; intervals that do not exist count as lost, not as covering."""
+    rng = np.random.default_rng([seed, n])
+    truth = np.array(case.truth)
+    covered: dict[str, list[Any]] = {}
+    predicted, reported, estimates, free, lost = [], [], [], 0, 0
+    for _ in range(replications):
+        x, y = case.draw(rng, n)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = case.estimator(case.law).fit(noised(rng, x, case.law), y, keep_records=bootstrap > 0)
+            if not np.isfinite(fit.bse_).all():
+                lost += 1
+                continue
+            raw = case.estimator(None).fit(x, y)
+            intervals = {"sandwich": fit.conf_int()}
+            if bootstrap:
+                for curvature in ("fixed", "estimated"):
+                    drawn = fit.bootstrap(bootstrap, curvature=curvature, random_state=rng)
+                    intervals |= {f"{k[:7]}. {curvature}": drawn.conf_int(kind=k) for k in ("studentised", "percentile")}
+        for kind, ends in intervals.items():
+            covered.setdefault(kind, []).append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        reported.append(raw.bse_)
+        estimates.append(raw.params_)
+        if np.isfinite(fit.efficiency_.overall):
+            predicted.append(fit.bse_ / fit.efficiency_.factors)
+            free += FREE in fit.efficiency_.assumption
+    done = {kind: np.array(hits) for kind, hits in covered.items()}
+    actual = np.std(estimates, axis=0, ddof=1)
+    return Found(done, np.array(predicted), np.array(reported), actual, free / max(len(predicted), 1), lost)
+
+
+def _share(hits: Any) -> str:
+    """Mean coverage, with a Monte Carlo error that keeps the coefficients of a fit together."""
+    each = hits.mean(axis=1)
+    return f"{100 * each.mean():.1f} ({100 * each.std() / np.sqrt(len(each)):.1f})"
+
+
+def main(arguments: list[str] | None = None) -> str:
+    """Print the tables and return them."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few replications: checks that the tables run")
+    parser.add_argument("--replications", type=int, default=400)
+    parser.add_argument("--bootstrap", type=int, default=399, help="replications of the bootstrap, 0 for none")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 4000])
+    options = parser.parse_args(arguments)
+    replications = 5 if options.quick else options.replications
+    lines = []
+    with threadpool_limits(1):
+        for seed in options.seeds:
+            lines.append(f"seed {seed}, {replications} replications: coverage in % (Monte Carlo error); oracle ratio")
+            for case in cases():
+                for n in options.sizes:
+                    found = simulate(case, n, replications, seed, options.bootstrap)
+                    text = "  ".join(f"{kind} {_share(hits)}" for kind, hits in found.covered.items())
+                    ratio = found.predicted / found.actual
+                    worst = np.abs(ratio.mean(axis=0) - 1).argmax()
+                    raw = found.reported.mean(axis=0)[worst] / found.actual[worst]
+                    lines.append(
+                        f"{case.name:<16}{case.law!s:<42}{n:>6}  {text}  oracle {ratio.mean(axis=0)[worst]:.3f} "
+                        f"sd {ratio.std(axis=0)[worst]:.3f} raw {raw:.3f} free {found.free:.0%} lost {found.lost}"
+                    )
+                    print("\n".join(lines[-2:] if len(lines) == 2 else lines[-1:]), flush=True)
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

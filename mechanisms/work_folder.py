@@ -21,9 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privfit.accounting.filelock import flush_to_disk, locked
+from privfit.accounting.filelock import locked
 from privfit.mechanisms.atomic import TEMPORARY, replacing
 from privfit.mechanisms.keystream import KEY_BYTES, MasterKey, fresh_master
+from privfit.mechanisms.work_state import (
+    LOCK,
+    STATE,
+    check_ours,
+    check_same,
+    choice,
+    flush_folder,
+    read_state,
+    write_private,
+    write_state,
+)
 
 if TYPE_CHECKING:
     from privfit.accounting import Ledger
@@ -33,7 +44,7 @@ __all__ = ["UNFINISHED", "WorkFolder", "is_delivered", "read_key", "work_folder"
 UNFINISHED = ".unfinished"
 """What is appended to the target's name."""
 
-_STATE, _KEY, _LOCK = "state.json", "key", "lock"
+_KEY = "key"
 
 
 def work_path(target: Path) -> Path:
@@ -73,7 +84,7 @@ def is_delivered(target: Path) -> bool:
     """
     path = work_path(target)
     try:
-        whole = json.loads((path / _STATE).read_text()).get("whole")
+        whole = json.loads((path / STATE).read_text()).get("whole")
     except (OSError, ValueError, AttributeError):
         return False
     return isinstance(whole, str) and not (path / whole).exists() and target.exists()
@@ -125,19 +136,19 @@ def work_folder(target: Path, record: Mapping[str, Any], overwrite: bool = False
         _check_target(target, overwrite)
     with ExitStack() as held:
         _take_folder(path, target, held)
-        if is_delivered(target) and _read_state(path, target)["record"] != plain:
+        if is_delivered(target) and read_state(path, target)["record"] != plain:
             _remove(path)
             _check_target(target, overwrite)
             _take_folder(path, target, held)
-        if (path / _STATE).exists():
-            state = _read_state(path, target)
-            _check_same(state["record"], plain, path, target)
+        if (path / STATE).exists():
+            state = read_state(path, target)
+            check_same(state["record"], plain, path, target)
             for left in path.rglob(f".*{TEMPORARY}"):
                 left.unlink(missing_ok=True)
         else:
-            _check_ours(path)
+            check_ours(path)
             state = {"record": plain, "release": secrets.token_hex(16), "charged": None, "whole": None}
-            _write_state(path, state)
+            write_state(path, state)
         yield WorkFolder(path, target, state)
 
 
@@ -155,63 +166,18 @@ def _take_folder(path: Path, target: Path, held: ExitStack) -> None:
     busy = BlockingIOError(f"another process is writing {target}; wait until it is done, or stop it.")
     path.mkdir(mode=0o700, exist_ok=True)
     try:
-        descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except FileNotFoundError:
         # The process that had the folder has just finished and removed it.
         raise busy from None
     held.callback(os.close, descriptor)
     try:
         held.enter_context(locked(descriptor, exclusive=True, wait=False))
-        current = os.stat(path / _LOCK)
+        current = os.stat(path / LOCK)
     except (BlockingIOError, FileNotFoundError):
         raise busy from None
     if not os.path.samestat(os.fstat(descriptor), current):
         raise busy
-
-
-def _read_state(path: Path, target: Path) -> dict[str, Any]:
-    try:
-        state = json.loads((path / _STATE).read_text())
-        complete = {"record", "release", "charged", "whole"} <= set(state)
-    except (ValueError, TypeError):
-        complete = False
-    if not complete:
-        raise ValueError(f"{path / _STATE} cannot be read. {_choice(path, target)}")
-    return dict(state)
-
-
-def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], path: Path, target: Path) -> None:
-    other = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-    if other:
-        raise ValueError(
-            f"{path} holds an unfinished release that differs from this call in: {', '.join(other)}. Under its key, "
-            f"other data or another law would reveal the differences. {_choice(path, target)}"
-        )
-
-
-def _choice(path: Path, target: Path) -> str:
-    return (
-        f"Repeat the call that began {target.name} as it was, to go on; or delete {path} to give it up: what "
-        "anybody has seen of it counts as released, and a new call is another release of the same records."
-    )
-
-
-def _check_ours(path: Path) -> None:
-    foreign = [c.name for c in path.iterdir() if c.name != _LOCK and not c.name.startswith(f".{_STATE}")]
-    if foreign:
-        raise ValueError(f"{path} has no {_STATE} but other files, so it is no work folder of a release; move it away.")
-
-
-def _write_state(path: Path, state: Mapping[str, Any]) -> None:
-    with replacing(path / _STATE) as temporary:
-        _write_private(temporary, json.dumps(state, indent=1).encode())
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a new file that only its owner can read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
 
 
 def _clear(path: Path) -> None:
@@ -220,16 +186,16 @@ def _clear(path: Path) -> None:
     for child in path.iterdir():
         if child.is_dir():
             shutil.rmtree(child)
-        elif child.name not in (_LOCK, _STATE):
+        elif child.name not in (LOCK, STATE):
             child.unlink()
-    (path / _STATE).unlink(missing_ok=True)
+    (path / STATE).unlink(missing_ok=True)
 
 
 def _remove(path: Path) -> None:
     _clear(path)
     # Where an open file cannot be removed, a folder with the lock alone is left behind.
     with suppress(PermissionError):
-        (path / _LOCK).unlink()
+        (path / LOCK).unlink()
         path.rmdir()
 
 
@@ -315,12 +281,12 @@ class WorkFolder:
         path = self.path / _KEY
         if not path.exists():
             if self.parts.exists() or self.is_whole:
-                raise ValueError(f"{path} is gone. {_choice(self.path, self.target)}")
+                raise ValueError(f"{path} is gone. {choice(self.path, self.target)}")
             with replacing(path) as temporary:
-                _write_private(temporary, fresh_master())
+                write_private(temporary, fresh_master())
         key = read_key(self.path)
         if len(key) != KEY_BYTES:
-            raise ValueError(f"{path} is damaged. {_choice(self.path, self.target)}")
+            raise ValueError(f"{path} is damaged. {choice(self.path, self.target)}")
         return key
 
     def note_whole(self, whole: Path | None = None) -> None:
@@ -340,22 +306,12 @@ class WorkFolder:
         whole = self.path / self._state["whole"]
         if whole.exists():
             os.replace(whole, self.target)
-            _flush_folder(self.target.parent)
+            flush_folder(self.target.parent)
         _remove(self.path)
 
     def _note(self, **changes: Any) -> None:
         self._state = {**self._state, **changes}
-        _write_state(self.path, self._state)
-
-
-def _flush_folder(path: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        flush_to_disk(descriptor)
-    finally:
-        os.close(descriptor)
+        write_state(self.path, self._state)
 
 
 def _plain(entry: Any) -> dict[str, Any]:

@@ -116,7 +116,8 @@ def calibrated(
 def _anew(cls: Any, parameters: tuple[tuple[str, Any], ...], target: Any, where: Any, protect: str, rtol: float) -> Any:
     from privfit.accounting import Budget, calibrate
 
-    if cls is Laplace and isinstance(target, Budget) and 0 < target.delta <= _SMALL and protect == "record":
+    added = cls is Laplace and isinstance(target, Budget) and target.delta > 0 and protect == "record"
+    if added and (target.delta <= _SMALL or (rtol == COARSE and where.dim > 1)):
         law = _by_adding(target.epsilon, where)
         if law.slack(where) * (1.0 + math.exp(min(target.epsilon, 700.0))) < target.delta:
             return law

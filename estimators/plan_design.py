@@ -147,8 +147,11 @@ def _fitted(task: Any, x: Floats, response: Floats) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a poor pilot shows in the predictions
         found = np.asarray(model.fit(x, response).params_, float)
-    if not np.isfinite(found).all():
-        raise ValueError("pilot must identify the coefficients: columns are constant or collinear. Give theta.")
+    if not np.isfinite([found, np.diag(model.cov_params_)]).all():
+        raise ValueError(
+            "pilot must identify the coefficients: columns are constant or collinear, or separate the labels. "
+            "Drop columns with features=, or give theta."
+        )
     return found
 
 

@@ -126,6 +126,8 @@ def _squares(task: Any, design: Design, model: NoiseModel, n: int) -> Prediction
     added[lead:, lead:] += by_noise[:d, :d]
     mixed = np.zeros_like(gram)
     mixed[:, lead:] = np.outer(mean, (total @ a)[:d])
+    if np.linalg.cond(gram) > 1e14:
+        raise ValueError("the design must identify every coefficient: columns are constant or collinear.")
     inverse = np.linalg.inv(gram)
     covariance = inverse @ (score + added + mixed + mixed.T) @ inverse / n
     if not parts:
@@ -179,10 +181,10 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
         random_state=0,
     )
     c = problem.coordinates
-    theta = design.theta.copy()
+    theta = np.array(design.theta, np.float64)
     if c.intercept:
         theta[0] -= c.response_centre
-    theta = np.linalg.solve(c.matrix, theta)
+    theta = np.asarray(np.linalg.solve(c.matrix, theta), np.float64)
     raw = _raw_risk(problem, design, task._is_label)
     loss, smooth = _losses(task, problem, raw, theta, model, n)
     risk = problem.risk.with_(loss=loss)

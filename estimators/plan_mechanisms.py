@@ -45,7 +45,7 @@ CLASSES: dict[str, Any] = {
 }
 _SHARES = (0.08, 0.17, 0.3, 0.45, 0.65)
 """Shares of epsilon for the labels that are tried before the best is refined."""
-_ATOMS = (0.01, 0.1, 0.3, 0.6, 0.85)
+_ATOMS = (0.01, 0.1, 0.3, 0.6, 0.85, 0.96)
 """The same for delta0 over its limit."""
 
 

@@ -202,10 +202,17 @@ def _predictor(
             return predict_quantiles(
                 estimator, design, resolve_noise(laws, design.columns, None, strict=False), numbers, n
             )
-        model = resolve_noise(laws, design.columns, target, label=estimator._is_label, strict=False)
+        used = {*design.columns, target}
+        # A column that is not part of the fit may have any name, even that which means the response.
+        own = {tuple(c if c in used else ("unused", c) for c in _listed(key)): law for key, law in laws.items()}
+        model = resolve_noise(own, design.columns, target, label=estimator._is_label, strict=False)
         return predict_regression(estimator, design, model, numbers, n)
 
     return predict
+
+
+def _listed(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
 
 
 def _named(law: Law, parts: Parts) -> dict[Any, Law]:

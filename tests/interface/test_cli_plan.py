@@ -1,0 +1,114 @@
+"""``privfit plan``: a table or JSON, a figure, required numbers of records, and one line for a mistake."""
+
+import numpy as np
+import pytest
+
+from privfit.accounting import Budget
+from privfit.cli import MISTAKE
+from privfit.estimators.planning import plan
+from privfit.figures import plot_plan
+from privfit.mechanisms import Box, Categories
+
+AGE = ["--column", "age:17:90"]
+TARGET = ["--epsilon", 1, "--delta", 1e-5]
+FEW = ["--mechanism", "laplace", "--mechanism", "gaussian"]
+
+
+@pytest.fixture
+def public(tmp_path):
+    rng = np.random.default_rng(3)
+    draws = zip(rng.uniform(18, 80, 300), rng.normal(0, 5, 300), rng.random(300), strict=True)
+    rows = [f"{a:.2f},{20 + 0.5 * a + e:.2f},{'high' if u < a / 100 else 'low'}" for a, e, u in draws]
+    path = tmp_path / "public.csv"
+    path.write_text("\n".join(["age,hours,income", *rows, ",40,low", "30,40,other"]) + "\n")
+    return path
+
+
+def test_json_is_what_the_function_says(privfit):
+    found = privfit.as_json("plan", *AGE, *TARGET, *FEW, "--n", 5000)
+    expected = plan("mean", Budget(1.0, 1e-5), Box({"age": (17, 90)}), 5000, ["laplace", "gaussian"])
+    assert found["best"] == "laplace" and found["n"] == 5000
+    assert [row["wanted"] for row in found["mechanisms"]] == [row.wanted for row in expected.rows]
+    assert found["mechanisms"][0]["law"]["parts"][0]["law"]["mechanism"] == "laplace"
+
+
+def test_table_says_the_best_and_how_many_records(privfit):
+    code, out, err = privfit.call("plan", *AGE, *TARGET, *FEW, "--n", 5000, "--standard-error", 0.5)
+    assert code == 0 and err == ""
+    assert "Best: laplace, Laplace(scale 73)" in out and "raw data: 0.29" in out
+    needed = privfit.as_json("plan", *AGE, *TARGET, *FEW, "--n", 5000, "--standard-error", 0.5)["required_n"]
+    assert f"{needed['laplace']:,}" in out and needed["gaussian"] > needed["laplace"] > 5000
+    impossible = privfit.as_json("plan", *AGE, *TARGET, *FEW, "--standard-error", 1e-9)["required_n"]
+    assert impossible == {"laplace": None, "gaussian": None}
+
+
+def test_pilot_labels_and_reasons(privfit, public):
+    columns = [*AGE, "--column", "hours:1:99", "--label", "income:low,high"]
+    options = ["--task", "logistic", "--target", "income", "--pilot", public, "--n", 50_000, "--epsilon", 4]
+    found = privfit.as_json("plan", *columns, *options, "--delta", 1e-6, *FEW)
+    assert found["pilot_rows_dropped"] == 2 and "pilot sample of 300 records" in found["design"]
+    assert found["coefficients"] == ["const", "age", "hours"]
+    gaussian = next(row for row in found["mechanisms"] if row["mechanism"] == "gaussian")
+    assert gaussian["law"] is None and "inverse heat flow" in gaussian["reason"]
+    assert [part["law"]["mechanism"] for part in found["mechanisms"][0]["law"]["parts"]] == [
+        "laplace",
+        "randomized_response",
+    ]
+    code, out, _ = privfit.call("plan", *columns, *options, "--delta", 1e-6, *FEW)
+    assert code == 0 and "gaussian: not possible" in out and "2 incomplete pilot records left out" in out
+
+
+def test_a_target_that_is_released_as_it_is(privfit, public):
+    more = ["--task", "linear", "--target", "hours", "--pilot", public, "--coefficient", "age"]
+    found = privfit.as_json("plan", *AGE, *TARGET, *FEW, *more)
+    assert found["theta"][1] == pytest.approx(0.5, abs=0.1) and found["coefficient"] == "age"
+    median = privfit.as_json("plan", *AGE, *TARGET, "--mechanism", "laplace", "--task", "quantile", "--quantile", 0.9)
+    assert median["task"] == "Quantile(0.9)" and median["mechanisms"][0]["bandwidth"] > 0
+
+
+def test_shares_of_labels_need_no_numbers(privfit):
+    found = privfit.as_json("plan", "--label", "l:a,b", "--epsilon", 1, "--delta", 0, "--theta", 0.3, "--n", 1000)
+    variance = np.e / (np.e - 1) ** 2 + 0.21
+    assert found["mechanisms"][0]["wanted"] == pytest.approx((variance / 1000) ** 0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("against", ["n", "epsilon"])
+def test_figures_are_written(privfit, tmp_path, against):
+    path = tmp_path / "plan.svg"
+    code, _, err = privfit.call("plan", *AGE, *TARGET, *FEW, "--figure", against, "--plot", path)
+    assert code == 0 and err == "" and path.stat().st_size > 1000
+
+
+def test_figure_against_epsilon_falls_and_skips_what_cannot_serve():
+    domain = (Box({"x": (0, 1)}), Categories({"y": [0, 1]}))
+    more = {"target": "y", "rows": 1000}
+    plans = {e: plan("logistic", Budget(e, 1e-6), domain, 10_000, ["laplace", "gaussian"], **more) for e in (4.0, 2.0)}
+    ax = plot_plan(plans, title="cost")
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines) == ["raw data", "laplace"] and ax.get_title() == "cost"
+    assert lines["laplace"].get_xdata().tolist() == [2.0, 4.0]
+    assert np.diff(lines["laplace"].get_ydata())[0] < 0
+    for wrong in ({}, 3, {1.0: "plan"}):
+        with pytest.raises((ValueError, TypeError), match="plans"):
+            plot_plan(wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*AGE], "exactly one target"),
+        ([*TARGET], "--column or --label"),
+        ([*AGE, *TARGET, "--task", "svm"], "--task must be one of"),
+        ([*AGE, *TARGET, "--task", "linear"], "target must be given"),
+        ([*AGE, *TARGET, "--mechanism", "magic"], "mechanisms must be one of"),
+        ([*AGE, *TARGET, "--figure", "epsilon"], "--figure epsilon needs"),
+        ([*AGE, *TARGET, "--figure", "x"], "--figure must be one of"),
+        ([*AGE, *TARGET, "--theta", "a"], "--theta must be finite numbers"),
+        ([*AGE, *TARGET, "--standard-error", -1, *FEW], "standard_error must"),
+        ([*AGE, *TARGET, "--pilot", "missing.csv"], "missing.csv"),
+        ([*AGE, *TARGET, "--plot", "plan.txt"], "--plot must end in"),
+    ],
+)
+def test_mistakes_are_one_line(privfit, arguments, message):
+    code, out, err = privfit.call("plan", *arguments)
+    assert code == MISTAKE and out == "" and message in err and err.count("\n") == 1

@@ -126,7 +126,8 @@ def simulate(case: Case, n: int, replications: int, seed: int, bootstrap: int = 
             if bootstrap:
                 for curvature in ("fixed", "estimated"):
                     drawn = fit.bootstrap(bootstrap, curvature=curvature, random_state=rng)
-                    intervals |= {f"{k[:7]}. {curvature}": drawn.conf_int(kind=k) for k in ("studentised", "percentile")}
+                    for kind in ("studentised", "percentile"):
+                        intervals[f"{kind[:7]}. {curvature}"] = drawn.conf_int(kind=kind)
         for kind, ends in intervals.items():
             covered.setdefault(kind, []).append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
         reported.append(raw.bse_)

@@ -30,7 +30,7 @@ from privfit.estimators.symbols import Symbol
 __all__ = ["LogisticSquare", "ShiftedLoss", "SteppedSquareLoss", "choose_scores", "signed_by_labels"]
 
 Floats = NDArray[np.float64]
-_GROUPS = 20
+_GROUPS = 8
 SAMPLE = 100_000
 """Records that the estimate is taken from."""
 CERTAIN = 0.1

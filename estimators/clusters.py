@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from privfit.estimators.risk import Risk
 
-__all__ = ["between_rows", "cluster_factor", "cluster_sums", "read_clusters", "released_clusters"]
+__all__ = [
+    "between_rows",
+    "cluster_factor",
+    "cluster_sums",
+    "mean_covariance",
+    "read_clusters",
+    "released_clusters",
+]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -167,3 +174,30 @@ def between_rows(risk: Risk, theta: Floats, codes: Codes | None) -> Floats:
     sums -= np.outer(mean, np.bincount(codes, minlength=groups))
     together = cluster_factor(groups, risk.n) * (sums @ sums.T) / risk.n
     return np.asarray(together - risk.score_covariance(theta), float)
+
+
+def mean_covariance(columns: Floats, codes: Codes | None) -> Floats:
+    """Covariance of the mean of each row of a matrix.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (p, n), n > 1
+        Rows with mean 0.
+    codes : ndarray, shape (n,), optional
+        Clusters of the n.
+
+    Returns
+    -------
+    ndarray, shape (p, p)
+
+    Examples
+    --------
+    >>> mean_covariance(np.array([[-1.0, 1.0]]), None)
+    array([[1.]])
+    """
+    n = columns.shape[1]
+    if codes is None:
+        return np.asarray(columns @ columns.T / (n - 1) / n, float)
+    groups = int(codes.max()) + 1
+    sums = cluster_sums([columns], codes, groups, len(columns))
+    return np.asarray(cluster_factor(groups, n) * (sums @ sums.T) / (n - 1) / n, float)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from privfit.estimators.checks import read_columns
+from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.label_share import LabelColumn, columns_of, labels_to_indicators, split_labels
 from privfit.estimators.noise import NoiseModel, resolve_noise
@@ -59,12 +60,14 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.noise = noise
         self.positive = positive
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, clusters: Any = None) -> Self:
         """Estimate the means of the columns of X (`y` is ignored).
 
         Parameters
         ----------
         X : array_like, shape (n, d)
+        clusters : array_like, shape (n,), optional
+            Labels of rows that depend on each other (of one person), for cluster-robust standard errors.
 
         Returns
         -------
@@ -80,7 +83,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         X, labels = self._indicators(X, laws, {})
         X = read_columns(self, X)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        return self._fit(X, resolve_noise(noise, names, None), names, labels)
+        return self._fit(X, resolve_noise(noise, names, None), names, labels, clusters)
 
     def fit_release(self, release: Any, features: Any = None) -> Self:
         """Estimate the means of columns of a release (all if `features` is left out).
@@ -108,8 +111,17 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             return X, {}
         return labels_to_indicators(X, laws, self.positive, declared, names)
 
-    def _fit(self, X: Floats, model: NoiseModel, names: Sequence[Any], labels: dict[Any, LabelColumn]) -> Self:
+    def _fit(
+        self,
+        X: Floats,
+        model: NoiseModel,
+        names: Sequence[Any],
+        labels: dict[Any, LabelColumn],
+        clusters: Any = None,
+    ) -> Self:
         n = X.shape[0]
+        codes = None if clusters is None else read_clusters(clusters, n)
+        self._groups = None if codes is None else int(codes.max()) + 1
         for name, column in labels.items():
             laws = (*model.laws, (str(name), repr(column.law)))
             model = replace(model, laws=laws, keep=min(model.keep, column.law.keep_probability))
@@ -120,8 +132,8 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.mean_ = self.params_ = X.mean(axis=0)
         centred = X - self.mean_
         if n > 1:
-            spread = centred.T @ centred / (n - 1)
-            self.cov_params_ = spread / n
+            self.cov_params_ = mean_covariance(centred.T, codes)
+            spread = n * self.cov_params_
         else:
             spread = np.zeros((X.shape[1], X.shape[1]))
             self.cov_params_ = np.diag(np.full(X.shape[1], np.inf))

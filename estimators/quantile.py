@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from privfit.estimators.checks import read_columns
+from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.noncrossing import check_quantiles, rearrange
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
 from privfit.estimators.released import check_roles, declared_range, read_release
@@ -40,8 +42,8 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    quantile : float
-        tau in (0, 1).
+    quantile : float or sequence of float
+        tau in (0, 1); several, increasing, for all of them at once.
     noise : Law, Product, mapping or None
         Law of the columns (all, in order), or ``{column or tuple of columns: law}``.
     correction : {"exact", "dr", "sdr", "sl", "naive"}
@@ -54,9 +56,10 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    quantile_ : ndarray, shape (d,)
-    cov_params_ : ndarray, shape (d, d)
-        Joint covariance of the columns' quantiles.
+    quantile_ : ndarray, shape (d,), or (d, k) for k quantiles
+        Several quantiles of a column are sorted: they never cross (`noncrossing`).
+    cov_params_ : ndarray, shape (d, d) or (d k, d k)
+        Joint covariance of the columns' quantiles, those of a column together.
 
     Examples
     --------
@@ -66,7 +69,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        quantile: float = 0.5,
+        quantile: Any = 0.5,
         *,
         noise: Any = None,
         correction: str = "exact",
@@ -81,12 +84,14 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.draws = draws
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, clusters: Any = None) -> Self:
         """Estimate the quantiles of the columns of X (`y` is ignored).
 
         Parameters
         ----------
         X : array_like, shape (n, d)
+        clusters : array_like, shape (n,), optional
+            Labels of rows that depend on each other (of one person), for cluster-robust standard errors.
 
         Returns
         -------
@@ -101,7 +106,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         """
         X = read_columns(self, X)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        return self._fit(X, resolve_noise(self.noise, names, None), names)
+        return self._fit(X, resolve_noise(self.noise, names, None), names, clusters=clusters)
 
     def fit_release(self, release: Any, features: Any = None) -> Self:
         """Estimate quantiles of columns of a release.
@@ -122,18 +127,29 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         return self._fit(X, resolve_noise(laws, names, None, strict=False), names, ranges)
 
     def _fit(
-        self, X: Floats, model: NoiseModel, names: Sequence[Any], ranges: Sequence[float | None] | None = None
+        self,
+        X: Floats,
+        model: NoiseModel,
+        names: Sequence[Any],
+        ranges: Sequence[float | None] | None = None,
+        clusters: Any = None,
     ) -> Self:
-        n, d = X.shape
-        self.noise_, self._names, self._n_records = model, [str(name) for name in names], n
+        n, single = len(X), np.ndim(self.quantile) == 0
+        taus = [self.quantile] if single else check_quantiles(self.quantile)
+        codes = None if clusters is None else read_clusters(clusters, n)
+        self._groups = None if codes is None else int(codes.max()) + 1
+        self.noise_, self._n_records = model, n
+        self._names = [str(name) if single else f"{name} @ {tau:g}" for name in names for tau in taus]
+        places = [(j, tau) for j in range(X.shape[1]) for tau in taus]
+        d = len(places)
         fits, influence = [], np.zeros((d, n))
-        for j in range(d):
+        for place, (j, tau) in enumerate(places):
             own = tuple(
                 replace(part, variances=part.variances[j : j + 1]) for part in model.parts if part.variances[j] > 0
             )
             column = NoiseModel(own, 1.0, model.laws, 0)
             fit = _ColumnQuantile(
-                self.quantile,
+                tau,
                 correction=self.correction if own else "exact",
                 bandwidth=self.bandwidth,
                 draws=self.draws,
@@ -142,21 +158,25 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             fit._check_parameters()
             fit._range = None if ranges is None else ranges[j]
             fit._fit(np.empty((n, 0)), X[:, j], column, [])
-            influence[j] = fit.influence_
+            influence[place] = fit.influence_
             fits.append(fit)
-        self.quantile_ = self.params_ = np.array([fit.params_[0] for fit in fits])
-        own_variance = np.array([fit.cov_params_[0, 0] for fit in fits])
-        own_variance[self._drowned(X, fits)] = np.inf
-        self.cov_params_ = np.diag(own_variance)
-        good = np.isfinite(own_variance)
+        found = np.array([fit.params_[0] for fit in fits])
+        self.quantile_ = found if single else rearrange(found.reshape(-1, len(taus)))
+        self.params_ = self.quantile_.ravel()
+        independent = np.array([fit.cov_params_[0, 0] for fit in fits])
+        independent[self._drowned(X[:, [j for j, _ in places]], fits)] = np.inf
+        self.cov_params_ = np.diag(independent)
+        good = np.isfinite(independent)
         if n > 1:
-            self.cov_params_[np.ix_(good, good)] = influence[good] @ influence[good].T / (n - 1) / n
+            self.cov_params_[np.ix_(good, good)] = mean_covariance(influence[good], codes)
         factors = np.array([fit.efficiency_.factors[0] for fit in fits])
         if model.noisy:
             said = next(fit.efficiency_.assumption for fit in fits if fit.noise_.noisy)
-            known = bool(np.isfinite(factors).all())
-            raw = np.diag(own_variance / np.square(factors)) if known else None
-            self.efficiency_ = unavailable(d, n, said) if raw is None else compare(np.diag(own_variance), raw, n, said)
+            known = bool(np.isfinite(factors).all() and np.isfinite(independent).all())
+            own = np.diag(self.cov_params_)
+            # what clusters add is that of the raw data, too (`clusters`)
+            raw = np.diag(own - independent * (1.0 - 1.0 / np.square(factors))) if known else None
+            self.efficiency_ = unavailable(d, n, said) if raw is None else compare(np.diag(own), raw, n, said)
         else:
             self.efficiency_ = unchanged(d, n)
         self.converged_ = all(fit.converged_ for fit in fits)

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.estimators.clusters import read_clusters
 from privfit.estimators.contrasts import check_contrasts
-from privfit.estimators.errors import CapabilityError
 from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
@@ -93,14 +92,6 @@ class RecordsMixin:
         self._codes = None if clusters is None else read_clusters(clusters, n)
         self._groups = None if self._codes is None else int(self._codes.max()) + 1
         self._keep = bool(keep_records)
-
-    def _refuse_inference(self, model: str) -> None:
-        """Refuse what a model has no formula for."""
-        if self._codes is not None or self._keep:
-            raise CapabilityError(
-                f"clusters and keep_records: {model} keeps no scores of single records yet. Leave both out, or fit one "
-                "class against another."
-            )
 
     def _keep_records(self, solution: Solution, problem: Problem) -> None:
         shift = self.params_ - problem.coordinates.matrix @ solution.theta

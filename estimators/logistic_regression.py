@@ -143,8 +143,8 @@ class LogisticRegression(BinaryClassifier):
         if not np.isin(y, labels).all():
             raise ValueError(f"y must hold declared labels only, which are {labels.size}. Check the target column.")
         self.classes_ = labels
-        self._refuse_inference("LogisticRegression of more than two classes")
         fit_multinomial(self, X, np.searchsorted(labels, y), model, names)
+        self._kept = self._codes = None
         return self
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:

@@ -183,6 +183,14 @@ class PrincipalComponents(  # type: ignore[misc]
             "gap_bse": errors,
             "projected": int(np.count_nonzero(values < -1e-12 * np.abs(values).max(initial=0.0))),
         }
+        lost = self.diagnostics_["projected"]
+        if lost and self.noise_.noisy:
+            warnings.warn(
+                f"{lost} of the {d} eigenvalues of the debiased covariance are negative and were set to 0: the noise "
+                "drowns these directions. Use more records, less noise, fewer columns, or check the law and its units.",
+                SmallSampleWarning,
+                stacklevel=4,
+            )
         floor = 1e-12 * np.abs(values).max(initial=0.0)
         close = np.flatnonzero((values[:last] > floor) & (gaps < 1.96 * errors))
         if close.size:

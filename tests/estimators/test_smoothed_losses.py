@@ -104,7 +104,7 @@ def test_inverses_are_unbiased_for_the_smoothed_loss(loss):
         corrected = smooth.compile([(Power(1)(s * s / 2, 0), 0), (Resolvent(0.3)(s * s / 2, 0), 0)])
         for place, share in ((0, 0.0), (1, 0.3)):
 
-            def at(v, place=place):
+            def at(v, place=place, corrected=corrected):
                 return float(corrected(np.array([v]))[place][0])
 
             mean = share * at(u) + (1 - share) * mean_over(laplace, at, u, s / math.sqrt(2), (), 38.0)

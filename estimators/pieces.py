@@ -12,13 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.clusters import released_clusters
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.groups import check_groups, label_numbers, labels_of, level_of, make_samples, scaled, together
 from privfit.estimators.noise import resolve_noise
-from privfit.estimators.reading import Passes, Source
-from privfit.estimators.released import declared_range
+from privfit.estimators.reading import Passes, Source, open_source
+from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.row_noise import RowNoise
-from privfit.estimators.sources import open_sources, released_sources
+from privfit.estimators.sources import is_plain, open_sources, released_sources
 
 __all__ = ["PiecesMixin"]
 
@@ -39,6 +40,109 @@ class PiecesMixin:
     _needs_level = False  # the response enters over its mean
     _range: float | None
     _target: Any
+    noise: Any
+
+    def fit_release(
+        self,
+        release: Any,
+        target: Any = None,
+        features: Any = None,
+        *,
+        same_rows: bool = False,
+        progress: Any = False,
+        clusters: Any = None,
+        keep_records: bool = False,
+    ) -> Self:
+        """Fit to a release, or to several; their laws replace the ``noise=`` parameter.
+
+        A release on disk is read in pieces, several times (``diagnostics_["passes"]``), in memory that does not grow
+        with its rows. Corrections that draw a second noise need it in memory.
+
+        Parameters
+        ----------
+        release : Release, ReleaseReader, path, or list of these
+            From `privfit.release` or `load_release`, in memory; from `open_release`, or a path, on disk. A list is of
+            releases of different records, each corrected for its own law.
+        target : str or int
+            Column to model; it must be given.
+        features : str, int or sequence of these, optional
+            Columns to use; all others if left out.
+        same_rows : bool
+            The listed releases are of the same records in the same order, with new noise each: losses are averaged
+            over the releases of a record.
+        progress : bool or callable, optional
+            True or False; a function ``(rows, rows of a pass)``; None for a bar where stderr is a terminal.
+        clusters, keep_records
+            As for `fit`; `clusters` may name a column that was released as it is. One release in memory only.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If `release` is not a release or does not have these columns, `target` is missing, a feature is a
+            released label, the target is a label for a regression or a noised number for a classifier, and as
+            in `fit`.
+        """
+        self._check_parameters()  # type: ignore[attr-defined]
+        if target is None:
+            listed = [*getattr(release, "columns", ()), *getattr(release, "public", ())]
+            known = f", one of {listed[:12]}" if listed else ""
+            raise TypeError(f"{type(self).__name__}.fit_release needs target=, the column to model{known}.")
+        if not is_plain(release):
+            if clusters is not None:
+                raise CapabilityError("clusters need one release in memory. Use load_release, or leave them out.")
+            return self._fit_releases(release, target, features, same_rows, progress, keep_records)
+        clusters, features = released_clusters(release, clusters, target, features)
+        frame, response, names, laws = read_release(release, target, features)
+        check_roles(target, names, laws, label=self._is_label)
+        self._target, self._range = target, declared_range(release, target)
+        X, y = self._validate(frame, response)  # type: ignore[attr-defined]
+        self._inference(clusters, keep_records, len(X))  # type: ignore[attr-defined]
+        model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
+        return self._fit(X, y, model, names)  # type: ignore[attr-defined, no-any-return]
+
+    def fit_dask(self, frame: Any, target: Any, features: Any = None, *, keep_records: bool = False) -> Self:
+        """Fit to a Dask DataFrame of released columns, or to a release in files, where the partitions are.
+
+        Every pass is one task per partition, which returns sums over its records; ``diagnostics_["passes"]`` of them
+        are made, and one that counts records. How the records are partitioned changes the result by rounding errors
+        only.
+
+        Parameters
+        ----------
+        frame : dask.dataframe.DataFrame, ReleaseReader, FileRelease or path
+            Columns as released, with their law in ``noise=`` ("y", or its name, for the target); or a release in
+            files, with its own law, which workers read from a file system that they share.
+        target : str or int
+            Column to model.
+        features : str, int or sequence of these, optional
+            Columns to use; all others if left out.
+        keep_records : bool
+            See `fit`: keeps how to read the records.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If Dask is not installed.
+        ValueError, TypeError
+            As in `fit`, and for missing columns.
+        CapabilityError
+            As in `fit`, and for corrections that draw a second noise.
+        """
+        from privfit.estimators.dask_fit import dask_source
+
+        self._check_parameters()  # type: ignore[attr-defined]
+        names, source = dask_source(frame, target, features, self.noise, label=self._is_label)
+        self._target, self._range = target, declared_range(open_source(frame), target)
+        self._name_features(names, ["pandas"])
+        return self._fit_groups([[source]], names, Passes(False, source.n), keep_records)
 
     def _fit_releases(
         self, releases: Any, target: Any, features: Any, same_rows: bool, progress: Any, keep_records: bool

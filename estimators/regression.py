@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from privfit.accounting.validation import check_choice, check_integer, check_number
 from privfit.estimators.checks import check_random_state, read_columns_and_response
-from privfit.estimators.clusters import between_rows, released_clusters
+from privfit.estimators.clusters import between_rows
 from privfit.estimators.corrections import CORRECTIONS
 from privfit.estimators.diagnostics import UNCERTAIN, curvature_error, report_plain, report_solution
 from privfit.estimators.efficiency import compare, unavailable, unchanged
@@ -27,12 +27,10 @@ from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.pieces import PiecesMixin
 from privfit.estimators.problem import Problem, Sample, build_problem
-from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
 from privfit.estimators.row_noise import RowNoise
 from privfit.estimators.solver import Solution, minimise, one_step, polish, solve
-from privfit.estimators.sources import is_plain
 from privfit.estimators.stabilise import ESCALATION, MARGIN, stabilising_penalty, stable
 
 __all__ = ["IndexRegression"]
@@ -94,68 +92,6 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
             return self._fit_rows(X, y, self.noise, names, keep_records)
         self._inference(clusters, keep_records, len(X))
         return self._fit(X, y, resolve_noise(self.noise, names, "y", label=self._is_label), names)
-
-    def fit_release(
-        self,
-        release: Any,
-        target: Any = None,
-        features: Any = None,
-        *,
-        same_rows: bool = False,
-        progress: Any = False,
-        clusters: Any = None,
-        keep_records: bool = False,
-    ) -> Self:
-        """Fit to a release, or to several; their laws replace the ``noise=`` parameter.
-
-        A release on disk is read in pieces, several times (``diagnostics_["passes"]``), in memory that does not grow
-        with its rows. Corrections that draw a second noise need it in memory.
-
-        Parameters
-        ----------
-        release : Release, ReleaseReader, path, or list of these
-            From `privfit.release` or `load_release`, in memory; from `open_release`, or a path, on disk. A list is of
-            releases of different records, each corrected for its own law.
-        target : str or int
-            Column to model; it must be given.
-        features : str, int or sequence of these, optional
-            Columns to use; all others if left out.
-        same_rows : bool
-            The listed releases are of the same records in the same order, with new noise each: losses are averaged
-            over the releases of a record.
-        progress : bool or callable, optional
-            True or False; a function ``(rows, rows of a pass)``; None for a bar where stderr is a terminal.
-        clusters, keep_records
-            As for `fit`; `clusters` may name a column that was released as it is. One release in memory only.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If `release` is not a release or does not have these columns, `target` is missing, a feature is a
-            released label, the target is a label for a regression or a noised number for a classifier, and as
-            in `fit`.
-        """
-        self._check_parameters()
-        if target is None:
-            listed = [*getattr(release, "columns", ()), *getattr(release, "public", ())]
-            known = f", one of {listed[:12]}" if listed else ""
-            raise TypeError(f"{type(self).__name__}.fit_release needs target=, the column to model{known}.")
-        if not is_plain(release):
-            if clusters is not None:
-                raise CapabilityError("clusters need one release in memory. Use load_release, or leave them out.")
-            return self._fit_releases(release, target, features, same_rows, progress, keep_records)
-        clusters, features = released_clusters(release, clusters, target, features)
-        frame, response, names, laws = read_release(release, target, features)
-        check_roles(target, names, laws, label=self._is_label)
-        self._target, self._range = target, declared_range(release, target)
-        X, y = self._validate(frame, response)
-        self._inference(clusters, keep_records, len(X))
-        model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
-        return self._fit(X, y, model, names)
 
     def _check_parameters(self) -> None:
         check_choice("correction", self.correction, CORRECTIONS)
@@ -239,11 +175,11 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         few, few_naive = risk.thinned(warm), problem.naive.thinned(warm)
         start = minimise(few_naive, np.zeros(risk.size), bound, tolerance=1e-6).theta
         if not risk.corrects:
-            quick = polish(risk, start, bound) if few.n < risk.n else None
+            quick = polish(risk, start, bound) if few is not risk else None
             return quick or minimise(risk, start, bound), start
         stepped = one_step(few, start)
         starts = [start] if stepped is None else [stepped, start]
-        if few.n < risk.n:
+        if few is not risk:
             near = solve(few, starts, bound, tolerance=1e-6)
             if near.interior:
                 solution = polish(risk, near.theta, bound) or minimise(risk, near.theta, bound)

@@ -17,7 +17,7 @@ from privfit.estimators.least_squares import least_squares
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
-from privfit.estimators.solver import Solution, minimise, solve
+from privfit.estimators.solver import Solution, minimise, polish, solve
 from privfit.estimators.symbols import Identity, Resolvent
 
 __all__ = ["Pilot", "continuation", "resolvents_only"]
@@ -25,6 +25,7 @@ __all__ = ["Pilot", "continuation", "resolvents_only"]
 Floats = NDArray[np.float64]
 _WIDEST = 0.5
 _WARM = 30_000
+_WARM_ON_DISK = 100_000
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def continuation(
     >>> continuation.__name__
     'continuation'
     """
-    few, few_naive = problem.risk.thinned(_WARM), problem.naive.thinned(_WARM)
+    warm = _WARM if problem.risk.held else _WARM_ON_DISK
+    few, few_naive = problem.risk.thinned(warm), problem.naive.thinned(warm)
     start = least_squares(few_naive.with_(loss=pilot), 0.0)[0]
     start = np.clip(start, -problem.bound, problem.bound)
     widths = [bandwidth]
@@ -123,5 +125,7 @@ def continuation(
         naive = minimise(few_naive.with_(loss=smoothed), naive, problem.bound, tolerance=1e-7).theta
         found = solve(few.with_(loss=smoothed), [corrected, naive], problem.bound, tolerance=1e-7)
         corrected = found.theta if found.interior else corrected
-    starts = [corrected] if few.n < problem.risk.n else [corrected, naive]
-    return solve(problem.risk, starts, problem.bound), naive
+    if few is problem.risk:
+        return solve(problem.risk, [corrected, naive], problem.bound), naive
+    near = polish(problem.risk, corrected, problem.bound)
+    return near or minimise(problem.risk, corrected, problem.bound), naive

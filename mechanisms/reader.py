@@ -107,11 +107,15 @@ class ReleaseReader:
         if not self.record.parts:
             yield from _pieces(self.path, self.record, open_stored(self.path))
         for number in range(len(self.record.parts)):
-            path = self.path / part_name(number)
-            stored = open_stored(path)
-            with naming(path):
-                part = self._part(stored, number)
-            yield from _pieces(path, part, stored)
+            yield from self.part(number)
+
+    def part(self, number: int) -> Iterator[Any]:
+        """Yield the pieces of one file of a release in parts, as `tables` does of all."""
+        path = self.path / part_name(number)
+        stored = open_stored(path)
+        with naming(path):
+            part = self._part(stored, number)
+        yield from _pieces(path, part, stored)
 
     def release(self, table: Any) -> Release:
         """Return an Arrow table that `tables` yielded, or several of them together, as a release."""

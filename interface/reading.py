@@ -11,7 +11,7 @@ without its partner would swallow the rows below it.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,7 @@ def _read_csv(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Nam
     from pyarrow import csv as arrow_csv
 
     unreadable = f"{path.name} is no CSV table in UTF-8 with one header line and rows of equal length"
+    readable = True
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(_whole_lines(file, unreadable), strict=True)
@@ -104,8 +105,10 @@ def _read_csv(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Nam
             unused = check_columns(path, names, wanted)
             _check_rows(rows, len(names), unreadable)
     except (UnicodeDecodeError, csv.Error):
-        # The messages may repeat what they could not read.
-        raise ValueError(f"{unreadable}.") from None
+        readable = False
+    if not readable:
+        # Said outside of the handler: the messages may repeat what they could not read, also as a context.
+        raise ValueError(f"{unreadable}.")
     # Everything is read as text: guessing types, or failing to, would depend on single cells.
     options = arrow_csv.ConvertOptions(
         include_columns=list(wanted),
@@ -115,8 +118,10 @@ def _read_csv(path: Path, numeric: Names, dates: Names, labels: Mapping[str, Nam
     try:
         table = arrow_csv.read_csv(path, convert_options=options)
     except (pa.ArrowInvalid, pa.ArrowKeyError):
+        readable = False
+    if not readable:
         # Arrow's message repeats the row.
-        raise ValueError(f"{unreadable}.") from None
+        raise ValueError(f"{unreadable}.")
     columns = {}
     for name in wanted:
         text = pc.utf8_trim_whitespace(table[name])
@@ -171,11 +176,9 @@ def _dates(name: str, text: Any) -> Any:
         return pc.cast(text, pa.timestamp("us"))
     except pa.ArrowInvalid:
         pass  # Arrow reads no column in which only some cells have a time zone.
-    try:
-        moments = [None if cell is None else datetime.fromisoformat(cell) for cell in text.to_pylist()]
-    except ValueError:
-        # Python's message repeats the cell.
-        raise text_column(name, "dates") from None
+    moments = _read_each(text, lambda cell: None if cell is None else datetime.fromisoformat(cell))
+    if moments is None:
+        raise text_column(name, "dates")
     return pa.array([float("nan") if moment is None else cell_days(moment) for moment in moments], pa.float64())
 
 
@@ -189,11 +192,18 @@ def _numbers(name: str, text: Any) -> Any:
         return np.asarray(pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(), dtype=float)
     except pa.ArrowInvalid:
         pass  # Python reads some forms that Arrow does not, such as +5.
+    numbers = _read_each(text, lambda cell: float("nan" if cell is None else cell))
+    if numbers is None:
+        raise text_column(name)
+    return np.array(numbers, dtype=float)
+
+
+def _read_each(text: Any, read: Callable[[Any], Any]) -> list[Any] | None:
+    """Read cell by cell; None if one cannot be read: Python's message, which repeats it, must not be a context."""
     try:
-        return np.array([float("nan" if cell is None else cell) for cell in text.to_pylist()], dtype=float)
+        return [read(cell) for cell in text.to_pylist()]
     except ValueError:
-        # Python's message repeats the cell.
-        raise text_column(name) from None
+        return None
 
 
 def _typed(text: Any) -> Any:
@@ -217,8 +227,10 @@ def _read_typed(path: Path, numeric: Names, dates: Names, labels: Mapping[str, N
         found, unused = (_parquet_columns if parquet else _arrow_columns)(path, wanted)
         table = found.replace_schema_metadata(None)
     except (pa.ArrowException, OSError):
+        table = None
+    if table is None:
         # A damaged file may be repeated in the message.
-        raise ValueError(f"{path.name} is no {'Parquet' if parquet else 'Arrow IPC'} file, or a damaged one.") from None
+        raise ValueError(f"{path.name} is no {'Parquet' if parquet else 'Arrow IPC'} file, or a damaged one.")
     return table, typed_labels(table.schema, numeric, dates, labels), unused
 
 

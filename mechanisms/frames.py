@@ -17,14 +17,13 @@ from privfit.mechanisms.cells import Cells, array_cells, check_names, frame_cell
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.encoding import NUMBERS, Encoding, label_families, label_step
 from privfit.mechanisms.labels import Label, longest
+from privfit.mechanisms.native import only_cells
 
 __all__ = ["Table", "read_table"]
 
 
 def _labels_that_occur(native: Any, kind: str) -> Any:
     """Return a categorical column without the labels of rows that are not in it."""
-    if kind == "pyarrow":
-        return native.cast(native.type.value_type).dictionary_encode()
     if kind == "pandas" and hasattr(native, "cat") and hasattr(native.cat, "remove_unused_categories"):
         return native.cat.remove_unused_categories()
     if kind == "pandas":
@@ -44,6 +43,31 @@ def _without_hidden(native: Any) -> Any:
     native = native.fillna(native.dtype.type(0))
     native[missing] = None
     return native
+
+
+def _nested_afresh(native: Any, kind: str) -> Any:
+    """Return a column of lists or structs, or of views of text, without the cells of rows that are not in it."""
+    if kind == "polars":
+        import polars
+
+        if not native.dtype.is_nested():
+            return native
+        return polars.Series(native.name, only_cells(_chunked(native.to_arrow()))).cast(native.dtype)
+    import pandas as pd
+
+    if not isinstance(native.dtype, pd.ArrowDtype):
+        return native
+    cells = only_cells(_chunked(native.array))
+    # a dictionary is left to _labels_that_occur, which knows how pandas compares them
+    same = cells.type == native.dtype.pyarrow_dtype
+    return pd.Series(pd.arrays.ArrowExtensionArray(cells), name=native.name) if same else native
+
+
+def _chunked(values: Any) -> Any:
+    import pyarrow as pa
+
+    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 class Table:
@@ -152,9 +176,11 @@ class _Frame(Table):
     def public(self, column: Column) -> Any:
         import narwhals as nw
 
+        if self.kind == "pyarrow":
+            return only_cells(self._frame.get_column(column).to_native())
         # Rows are picked out, because a slice keeps (and pickles) the memory of the table it was cut from.
         series = self._frame.get_column(column)[np.arange(self.rows)]
-        native = series.to_native()
+        native = _nested_afresh(series.to_native(), self.kind)
         if self.kind == "pandas":
             native = _without_hidden(native.reset_index(drop=True))
             native.attrs = {}

@@ -77,10 +77,12 @@ def only_cells(column: Any) -> Any:
     """
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type).dictionary_encode()
-    if pa.types.is_nested(column.type):
-        return pa.chunked_array([pa.array(column.to_pylist(), type=column.type)])
+    type_ = column.type
+    if pa.types.is_dictionary(type_):
+        return column.cast(type_.value_type).dictionary_encode()
+    if pa.types.is_nested(type_) or pa.types.is_run_end_encoded(type_) or str(type_).endswith("_view"):
+        # a dictionary inside keeps all its labels, and views the memory they look into: cell by cell
+        return pa.chunked_array([pa.array(column.to_pylist(), type=type_)])
     return column.take(np.arange(len(column)))
 
 

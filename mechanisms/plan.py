@@ -122,7 +122,18 @@ class Plan:
         self.release_rows(table.without_rows(), bytes(KEY_BYTES))
         return names
 
-    def release_rows(self, table: Table, master: bytes, first: int = 0) -> dict[Column, Any]:
+    def public_columns(self, table: Table) -> dict[Column, Any]:
+        """Return fresh copies of the columns that are published unchanged.
+
+        Parameters
+        ----------
+        table : Table
+        """
+        return {column: table.public(column) for column in self.public}
+
+    def release_rows(
+        self, table: Table, master: bytes, first: int = 0, public: Mapping[Column, Any] | None = None
+    ) -> dict[Column, Any]:
         """Return the released columns of a table, or of some consecutive rows of one.
 
         Parameters
@@ -133,13 +144,15 @@ class Plan:
             The release's master key: the same key, number and rows give the same bytes.
         first : int
             Number of the table's first row in the whole.
+        public : mapping, optional
+            What `public_columns` returned, where it was asked before.
 
         Returns
         -------
         dict
             ``{column: values}`` in the order of `table`; fresh memory.
         """
-        done: dict[Column, Any] = {column: table.public(column) for column in self.public}
+        done = dict(self.public_columns(table) if public is None else public)
         for number, (columns, own, part) in enumerate(self.parts):
             cells = table.cells(part)
             if isinstance(part, Categories):

@@ -179,9 +179,11 @@ def release(
     table = read_table(data, plan.columns)
     names = plan.check_schema(table)
     check_machine()
+    # before anything is spent: their cells may be of any kind, and copying them may fail
+    public_columns = plan.public_columns(table)
     with spend:
         master = fresh_master() if rng is None else simulation_master(rng)
-        done = plan.release_rows(table, master)
+        done = plan.release_rows(table, master, public=public_columns)
         del master
         return Release(
             frame=table.build(done),

@@ -155,7 +155,7 @@ def _open_file(path: Path) -> tuple[SourceFile, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    before = os.stat(path)
+    before, readable = os.stat(path), True
     try:
         if _format(path) == "parquet":
             with pq.ParquetFile(path) as parquet:
@@ -174,8 +174,10 @@ def _open_file(path: Path) -> tuple[SourceFile, Any]:
                 f"Parquet files, got {path.name!r}."
             )
     except (pa.ArrowException, OSError):
-        # Arrow's own words may quote what it found.
-        raise ValueError(f"source: {path} cannot be read as what its name says.") from None
+        readable = False
+    if not readable:
+        # said outside of the handler: Arrow's own words may quote what it found
+        raise ValueError(f"source: {path} cannot be read as what its name says.")
     file = SourceFile(path, before.st_size, before.st_mtime_ns, _ends_digest(path), groups)
     file.check_unchanged()
     return file, schema.remove_metadata()
@@ -269,11 +271,15 @@ class Reader:
             file = source.files[k]
             file.check_unchanged()
             own = [g for j, g in source.groups[number:] if j == k]
+            sound = True
             try:
                 for batch in self._batches_of(file, own):
                     yield file, batch
             except (pa.ArrowException, OSError):
-                raise ValueError(f"source: {file.path} is damaged; check where it came from.") from None
+                sound = False
+            if not sound:
+                # said outside of the handler, as above
+                raise ValueError(f"source: {file.path} is damaged; check where it came from.")
             number += len(own)
 
     def _batches_of(self, file: SourceFile, groups: list[int]) -> Iterator[Any]:

@@ -239,3 +239,23 @@ def test_other_files(tmp_path):
         read_private_table(tmp_path / "none.csv", ["age"], {}, [])
     with pytest.raises(ValueError, match=r"\.csv, \.parquet, \.arrow or \.feather"):
         read_private_table(write(tmp_path, "age\n1\n", "in.txt"), ["age"], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "numeric", "dates"),
+    [
+        ("x\n1\nSECRET\n", ["x"], []),
+        ("x\n2000-01-01\nSECRET\n", ["x"], ["x"]),
+        ("x\n1\n\udcffSECRET\n", ["x"], []),
+        ('x,y\n1,2\n1,"SECRET" b"\n', ["x"], []),
+    ],
+)
+def test_no_cell_stands_behind_an_error(text, numeric, dates, tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ValueError, match=r"text|no CSV table") as caught:
+        read_private_table(path, numeric, {}, [], dates)
+    error = caught.value
+    while error is not None:
+        assert "SECRET" not in repr(error) and "SECRET" not in repr(error.args)
+        error = error.__cause__ or error.__context__

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from privfit.mechanisms import Box, Categories, Gaussian, RandomizedResponse, formats, load_release, release
@@ -229,3 +230,75 @@ def test_parquet_statistics_are_of_released_columns(tmp_path):
         if group.column(j).path_in_schema == "age":
             assert (stats.min, stats.max) == (values.min(), values.max())
     assert set(file.metadata.metadata) <= {b"privfit", b"ARROW:schema"}
+
+
+HIDDEN = "somebody who is not in this table"
+
+
+def nested_tables():
+    texts = ["one who is in it", HIDDEN]
+    labels = pa.array(texts).dictionary_encode()
+    frame = pl.DataFrame({"x": [0.1, 0.2], "p": texts})
+    yield pa.table({"x": [0.1, 0.2], "p": pa.StructArray.from_arrays([labels], ["c"])})
+    yield pa.table({"x": [0.1, 0.2], "p": pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), labels)})
+    yield pa.table({"x": [0.1, 0.2], "p": pa.array(texts, pa.string_view())})
+    yield pa.table({"x": [0.1, 0.2], "p": pa.RunEndEncodedArray.from_arrays([1, 2], texts)})
+    yield frame.with_columns(pl.concat_list("p").alias("p"))
+    yield frame.with_columns(pl.concat_list(pl.col("p").cast(pl.Categorical)).alias("p"))
+    yield frame.with_columns(pl.struct("p", pl.col("p").cast(pl.Enum([*texts[:1], "b", HIDDEN])).alias("e")).alias("p"))
+    yield pa.table({"x": [0.1, 0.2], "p": pa.StructArray.from_arrays([labels], ["c"])}).to_pandas(
+        types_mapper=pd.ArrowDtype
+    )
+    yield pa.table({"x": [0.1, 0.2], "p": pa.array(texts, pa.string_view())}).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_rows_that_were_cut_off_are_not_behind_nested_cells(number):
+    table = list(nested_tables())[number]
+    cut = table.iloc[:1] if isinstance(table, pd.DataFrame) else table[:1]
+    done = release(cut, Gaussian(1.0), Box({"x": (0, 1)}), public=["p"])
+    data = pickle.dumps(done)
+    assert b"one who is in it" in data
+    # the labels of an Enum are part of its type
+    assert (HIDDEN.encode() in data) == (number == 6)
+    before, after = cut["p"], done.frame["p"]
+    kind = (lambda column: column.type) if isinstance(table, pa.Table) else (lambda column: column.dtype)
+    assert kind(after) == kind(before)
+    as_list = "to_pylist" if isinstance(table, pa.Table) else "to_list"
+    assert getattr(after, as_list)() == getattr(before, as_list)()
+
+
+def test_a_public_column_that_cannot_be_copied_costs_nothing(monkeypatch):
+    from privfit.accounting import GDP, Ledger
+    from privfit.mechanisms import frames
+
+    def fails(column):
+        raise pa.ArrowNotImplementedError("no such kernel")
+
+    ledger = Ledger(GDP(1.0))
+    table = pa.table({"x": [0.1], "p": ["a"]})
+    monkeypatch.setattr(frames, "only_cells", lambda column: fails(column) if len(column) else column)
+    with pytest.raises(pa.ArrowNotImplementedError):
+        release(table, Gaussian(4.0), Box({"x": (0, 1)}), public=["p"], ledger=ledger)
+    assert not ledger.entries
+
+
+def test_a_damaged_source_is_not_quoted_behind_the_error(tmp_path, monkeypatch):
+    from privfit.mechanisms import sources
+
+    path = tmp_path / "in.parquet"
+    path.write_bytes(b"PAR1 no parquet at all")
+    with pytest.raises(ValueError, match="cannot be read") as caught:
+        sources.open_source(path)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    pa.parquet.write_table(pa.table({"x": [1.0]}), path)
+    source = sources.open_source(path)
+
+    def broken(self, file, groups):
+        raise pa.ArrowInvalid(WHOLE)
+        yield
+
+    monkeypatch.setattr(sources.Reader, "_batches_of", broken)
+    with pytest.raises(ValueError, match="is damaged") as caught:
+        sources.Reader(source, ["x"]).read(0, 1)
+    assert not found(everything_said(caught.value))

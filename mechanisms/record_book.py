@@ -32,8 +32,8 @@ class RecordBook:
     """Which records, by id, were released in which part.
 
     Ids are integers or text, the same for the book's whole life, and compared exactly: "a1" and "A1 " are two
-    people. A record's part is that of its first release; ids are hashed and looked up one by one, in the same way
-    whether they are known or not.
+    people; only the ways in which Unicode stores one accented letter are not told apart. A record's part is that of
+    its first release; ids are hashed and looked up one by one, in the same way whether they are known or not.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ before anything is drawn or spent; ids are never released, and no message holds 
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,7 +84,7 @@ def digests(cells: list[Any], key: bytes) -> list[bytes]:
     for cell in cells:
         own = plain.copy()
         # hexadecimal, because Python refuses to write out integers of thousands of decimal digits
-        own.update(cell.encode("utf-8", "surrogatepass") if isinstance(cell, str) else format(cell, "x").encode())
+        own.update(_text(cell) if isinstance(cell, str) else format(cell, "x").encode())
         out.append(own.digest())
     repeated = len(out) - len(set(out))
     if repeated:
@@ -93,6 +94,11 @@ def digests(cells: list[Any], key: bytes) -> list[bytes]:
             "something smaller than a person (a visit) have the ids and say so."
         )
     return out
+
+
+def _text(cell: str) -> bytes:
+    """The bytes of a text; the same for all ways to write its characters, which look and mean the same."""
+    return (cell if cell.isascii() else unicodedata.normalize("NFC", cell)).encode("utf-8", "surrogatepass")
 
 
 def _cells(ids: Any) -> list[Any]:

@@ -313,3 +313,12 @@ def test_fork_and_pickle_share_the_file(path):
     child.start()
     child.join()
     assert pickle.loads(pickle.dumps(book)).parts() == book.parts() == {"a": 1, "b": 1}
+
+
+def test_a_letter_with_an_accent_is_one_letter_however_it_is_stored(path):
+    book = RecordBook(path)
+    book.note(["Zo\u00eb", "\u1100\u1161"], "first")
+    assert book.new(["Zoe\u0308", "\uac00"]).tolist() == [False, False]
+    with pytest.raises(ValueError, match="distinct"):
+        book.new(["Zo\u00eb", "Zoe\u0308"])
+    assert book.new(["Zoe", "zo\u00eb", "\ud800"]).all()

@@ -6,6 +6,7 @@ that are not there) is left behind: a file holds cells, and the record of the la
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ __all__ = [
     "csv_types",
     "format_name",
     "parquet_options",
+    "plain_type",
     "released_types",
     "type_names",
     "write_arrow",
@@ -57,6 +59,17 @@ def format_name(path: Path) -> str:
     return _NAMES.get(SUFFIXES.get(path.suffix.lower(), ""), "Parquet, Arrow IPC or CSV")
 
 
+def plain_type(name: str) -> str:
+    """Return the name of an Arrow type without what Parquet calls the entries of a map, and Arrow IPC does not.
+
+    Examples
+    --------
+    >>> plain_type("map<string, int64 ('entries')>")
+    'map<string, int64>'
+    """
+    return re.sub(r" \('[^']*'\)>", ">", name) if "map<" in name else name
+
+
 def type_names(table: Any) -> tuple[str, ...]:
     """Return the Arrow types of a table's columns as strings.
 
@@ -66,7 +79,7 @@ def type_names(table: Any) -> tuple[str, ...]:
     >>> type_names(pa.table({"x": [1.0], "s": ["a"]}))
     ('double', 'string')
     """
-    return tuple(str(type_) for type_ in table.schema.types)
+    return tuple(plain_type(str(type_)) for type_ in table.schema.types)
 
 
 def canonical(table: Any, header: Header) -> Any:

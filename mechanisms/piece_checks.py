@@ -9,7 +9,7 @@ import numpy as np
 from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.digests import PART_ROWS, content_digests
 from privfit.mechanisms.first_format import first_checksum
-from privfit.mechanisms.formats import released_types, type_names
+from privfit.mechanisms.formats import plain_type, released_types, type_names
 from privfit.mechanisms.law_record import Header
 from privfit.mechanisms.record_checks import Record
 
@@ -48,8 +48,9 @@ def check_first(record: Record, table: Any) -> None:
 def _check_schema(record: Record, table: Any) -> None:
     if tuple(table.column_names) != record.header.texts:
         raise ValueError("its columns are not those that were saved.")
-    if record.types is not None and type_names(table) != record.types:
-        odd = next(j for j, own in enumerate(type_names(table)) if own != record.types[j])
+    saved = None if record.types is None else tuple(map(plain_type, record.types))
+    if saved is not None and type_names(table) != saved:
+        odd = next(j for j, own in enumerate(type_names(table)) if own != saved[j])
         raise ValueError(f"column {record.header.texts[odd]!r} has not the type that was saved.")
     for name, allowed in released_types(record.header).items():
         if str(table[name].type) not in allowed:

@@ -153,3 +153,13 @@ def test_names_must_stay_apart_in_a_file(tmp_path):
     out = release(frame, {1: Gaussian(1.0), "1": Gaussian(1.0)}, Box({1: (0, 1), "1": (0, 1)}))
     with pytest.raises(ValueError, match="distinct as strings"):
         out.save(tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ""])
+@pytest.mark.parametrize("entries", ["entries", "other"])
+def test_maps_come_back_from_every_format(ending, entries, tmp_path):
+    kind = pa.map_(pa.string(), pa.field(entries, pa.int64()))
+    table = pa.table({"x": [0.1, 0.2, 0.3], "p": pa.array([[("a", 1)], None, []], kind)})
+    done = release(table, Gaussian(1.0), Box({"x": (0, 1)}), public=["p"])
+    done.save(tmp_path / f"r{ending}")
+    assert load_release(tmp_path / f"r{ending}").frame["p"].to_pylist() == [[("a", 1)], None, []]

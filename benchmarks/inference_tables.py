@@ -4,10 +4,10 @@
 of the tables and not of the library. Each row is a model, a law and n; each number has its Monte Carlo error.
 
     coverage   share of 95 % intervals that hold the true coefficient, all coefficients together, by kind of interval
-    oracle     standard errors of the raw data as the release estimates them, over the standard deviation of the raw
-               fits themselves: mean and standard deviation over replications (of the coefficient whose mean is
-               worst); "free": how often the estimate without assumption was the one used. "raw" is the same ratio for
-               the standard errors that the raw fits report
+    oracle     standard errors of the raw data as the release estimates them, over the mean of those that the fits to the
+               raw data report: mean and standard deviation over replications (of the coefficient whose mean is
+               worst); "free": how often the estimate without assumption was the one used. "raw": reported raw
+               standard errors over the standard deviation of the raw fits themselves
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None) -> str:
                 for n in options.sizes:
                     found = simulate(case, n, replications, seed, options.bootstrap)
                     text = "  ".join(f"{kind} {_share(hits)}" for kind, hits in found.covered.items())
-                    ratio = found.predicted / found.actual
+                    ratio = found.predicted / found.reported.mean(axis=0)
                     worst = np.abs(ratio.mean(axis=0) - 1).argmax()
                     raw = found.reported.mean(axis=0)[worst] / found.actual[worst]
                     lines.append(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privfit.accounting.validation import check_integer, check_number
 from privfit.estimators.checks import check_random_state
 
-__all__ = ["simultaneous_intervals", "sup_t"]
+__all__ = ["largest_t", "simultaneous_intervals", "sup_t"]
 
 Floats = NDArray[np.float64]
 
@@ -43,20 +43,41 @@ def sup_t(covariance: Floats, level: float, draws: int = 20_000, random_state: A
     >>> round(sup_t(np.ones((2, 2)), 0.95, 100_000), 1)
     2.0
     """
+    errors = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(errors, errors))
+    return largest_t(vectors * np.sqrt(np.maximum(values, 0.0)), level, draws, random_state)
+
+
+def largest_t(root: Floats, level: float, draws: int, random_state: Any) -> float:
+    """Quantile of the largest absolute entry of ``root @ N(0, I)``, by simulation; exact for one entry.
+
+    Parameters
+    ----------
+    root : ndarray, shape (m, r)
+        Rows of length 1.
+    level, draws, random_state
+        As for `sup_t`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(largest_t(np.ones((1, 1)), 0.95, 1000, 0), 3)
+    1.96
+    """
     from scipy.special import ndtri
 
     wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
     count = check_integer("draws", draws, 1000, 10_000_000, hint="More draws make the critical value exacter.")
     check_random_state(random_state)
-    errors = np.sqrt(np.diag(covariance))
-    if errors.size == 1:
+    if len(root) == 1:
         return float(ndtri(0.5 + wanted / 2.0))
-    values, vectors = np.linalg.eigh(covariance / np.outer(errors, errors))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng = np.random.default_rng(random_state)
     largest = np.concatenate(
         [
-            np.abs(root @ rng.standard_normal((errors.size, min(1000, count - start)))).max(axis=0)
+            np.abs(root @ rng.standard_normal((root.shape[1], min(1000, count - start)))).max(axis=0)
             for start in range(0, count, 1000)
         ]
     )
@@ -87,7 +108,7 @@ def simultaneous_intervals(
     Examples
     --------
     >>> simultaneous_intervals(np.zeros(2), np.diag([1.0, np.inf]), 0.95).round(1)
-    array([[-2. ,  2. ],
+    array([[ -2.,   2.],
            [-inf,  inf]])
     """
     variances = np.diag(covariance)

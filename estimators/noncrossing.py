@@ -1,9 +1,9 @@
 """Quantiles that never cross: rearrangement, which is sorting (Chernozhukov, Fernandez-Val & Galichon 2010).
 
 A quantile function increases in tau; estimates at several tau, each fitted alone, may not. Sorting them brings them
-closer to every increasing function in every L^p norm, and sorting the ends of a band shortens it and loses no increasing
-function that it held. Where the estimates do not cross, nothing changes, so that standard errors stay those of the
-single fits to first order.
+closer to every increasing function in every L^p norm, and sorting the ends of a band shortens it and loses no
+increasing function that it held. Where the estimates do not cross, nothing changes, so that standard errors stay
+those of the single fits to first order.
 """
 
 from __future__ import annotations

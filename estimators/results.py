@@ -15,7 +15,7 @@ from privfit.estimators.diagnostics import needed_text
 from privfit.estimators.efficiency import Efficiency
 from privfit.estimators.inference import confidence_intervals, tail_probability
 from privfit.estimators.regions import ConfidenceRegion
-from privfit.estimators.summary import coefficient_table, summary_text
+from privfit.estimators.summary import coefficient_table, cost_table, summary_text
 
 __all__ = ["ResultsMixin"]
 
@@ -195,6 +195,25 @@ class ResultsMixin:
         interval = self.conf_int(level)
         table = coefficient_table(self._names, self.params_, self.bse_, self.zvalues_, self.pvalues_, interval, level)
         return summary_text(f"{type(self).__name__} on released data", self._facts(), table, self._notes())
+
+    def efficiency_report(self) -> str:
+        """Return standard errors on the release beside those that the raw data would give, as text.
+
+        "worth" is the share of raw records that would estimate a coefficient as well: 1 / factor^2. The raw-data
+        numbers are estimates from the release alone; the text says how.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        cost = self.efficiency_
+        table = cost_table(self._names, self.bse_, cost.factors)
+        notes = [str(cost)]
+        if self.noise_.noisy and np.isfinite(cost.overall):
+            notes.append(f"Raw-data standard errors are estimates from the release. Their scores: {cost.assumption}.")
+        facts = [fact for fact in self._facts() if fact[0] in ("Records", "Noise", "")]
+        return summary_text(f"Cost of privacy, {type(self).__name__}", facts, table, notes)
 
     def _facts(self) -> list[tuple[str, str]]:
         laws = [f"{law} on {columns}" for columns, law in self.noise_.laws] or ["none"]

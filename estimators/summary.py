@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["coefficient_table", "summary_text"]
+__all__ = ["coefficient_table", "cost_table", "summary_text"]
 
 Floats = NDArray[np.float64]
 _WIDTH = 78
+_LINE = 110
 
 
 def _number(value: float) -> str:
@@ -60,7 +62,45 @@ def summary_text(title: str, facts: Sequence[tuple[str, str]], table: Sequence[s
     """
     rule = "=" * max(_WIDTH, *(len(line) for line in table))
     lines = [title.center(len(rule)).rstrip(), rule]
-    lines += [f"{f'{name}:' if name else '':<18}{text}" for name, text in facts]
+    for name, text in facts:
+        lines += _wrapped(f"{f'{name}:' if name else '':<18}", text)
     lines += [rule, table[0], "-" * len(rule), *table[1:], rule]
-    lines += [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
+    for number, note in enumerate(notes, 1):
+        lines += _wrapped(f"[{number}] ", note)
     return "\n".join(lines)
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    """Lines of a fact or note, below one another."""
+    return textwrap.wrap(
+        text,
+        _LINE,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def cost_table(names: Sequence[str], errors: Floats, factors: Floats) -> list[str]:
+    """Lines of the table of standard errors on the release and on the raw data.
+
+    Parameters
+    ----------
+    names : sequence of str
+    errors, factors : ndarray, shape (p,)
+        Standard errors on the release, and how much larger they are than on the raw data.
+
+    Examples
+    --------
+    >>> cost_table(["x"], np.array([1.0]), np.array([2.0]))[1].split()
+    ['x', '1.0000', '0.5000', '2.000', '0.2500']
+    """
+    width = max(16, *(len(name) for name in names)) if names else 16
+    lines = [f"{'standard errors':<{width}}{'release':>10} {'raw data':>10} {'factor':>10} {'worth':>10}"]
+    for name, error, factor in zip(names, errors, factors, strict=True):
+        texts = [f"{'unknown':>10}"] * 3
+        if np.isfinite(factor) and np.isfinite(error):
+            texts = [_number(error / factor), f"{factor:>10.3f}", f"{factor**-2:>10.4f}"]
+        lines.append(f"{name:<{width}}{_number(error)} {' '.join(texts)}")
+    return lines

@@ -29,13 +29,21 @@ def fit(
     quantile: Annotated[float, typer.Option(help="Which quantile, for quantile regression.")] = 0.5,
     correction: Annotated[str, typer.Option(help="exact, dr, sdr, sl, or naive (ignores the noise).")] = "exact",
     stabilize: Annotated[bool, typer.Option("--stabilize", help="Shrink where the sample is small.")] = False,
+    clusters: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Column, released as it is, of rows that depend.", show_default=False),
+    ] = None,
     level: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    report: Annotated[
+        bool, typer.Option("--report", help="Print (and plot) standard errors beside those of the raw data.")
+    ] = False,
     as_json: AsJson = False,
     plot: PlotFile = None,
 ) -> None:
     """Fit a model to a release file: estimates, standard errors, cost of privacy.
 
-    The file carries the law of its noise, so nothing else is needed.
+    The file carries the law of its noise, so nothing else is needed. With --report also what privacy cost each
+    coefficient, estimated from the release alone.
 
     For example:
 
@@ -45,7 +53,7 @@ def fit(
       privfit fit adult.parquet --model quantile --quantile 0.9
           --target hours --features age --json
 
-      privfit fit adult.parquet --model mean
+      privfit fit adult.parquet --model mean --report --plot cost.png
     """
     from privfit.accounting.validation import check_choice, check_number
     from privfit.mechanisms import load_release
@@ -63,22 +71,30 @@ def fit(
         if model == "mean":
             if response is not None:
                 raise ValueError("--model mean takes no --target; name the columns with --features.")
+            if clusters is not None:
+                raise ValueError("--model mean takes no --clusters; use a regression, or Mean in Python.")
             estimator.fit_release(release, features=columns)
         else:
             if response is None:
                 raise ValueError(f"--model {model} needs --target; the release has {list(release.names)}.")
-            estimator.fit_release(release, target=response, features=columns)
+            groups = None if clusters is None else _column(clusters, release)
+            estimator.fit_release(release, target=response, features=columns, clusters=groups)
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
-    names = [str(name) for name in columns or release.names if name != response]
+    left_out = [response] if clusters is None else [response, _column(clusters, release)]
+    names = [str(name) for name in columns or release.names if name not in left_out]
     payload = _payload(estimator, names if model == "mean" else ["const", *names], model, response, level, notes)
 
     def show(console: Any) -> None:
         console.print(estimator.summary(level), markup=False, soft_wrap=True)
+        if report:
+            console.print(f"\n{estimator.efficiency_report()}\n", markup=False, soft_wrap=True)
         for note in notes:
             console.print(f"WARNING: {note}", markup=False, soft_wrap=True)
 
     emit(payload, as_json, show)
-    if plot is not None:
+    if plot is not None and report:
+        _plot_report(payload, model, plot)
+    elif plot is not None:
         _plot(payload, model, level, plot)
 
 
@@ -138,6 +154,15 @@ def _payload(
         "efficiency": {
             "standard_error_factor": float(cost.overall),
             "raw_records_worth": float(cost.n_effective),
+            "coefficients": [
+                {
+                    "name": name,
+                    "factor": float(factor),
+                    "raw_standard_error": float(error / factor) if np.isfinite(factor) else np.inf,
+                }
+                for name, error, factor in zip(names, errors, cost.factors, strict=True)
+            ],
+            "assumption": cost.assumption,
         },
         "records_needed": estimator.diagnostics_.get("n_needed"),
         "warnings": notes,
@@ -155,4 +180,14 @@ def _plot(payload: dict[str, Any], model: str, level: float, path: Path) -> None
         {title: [row["name"] for row in rows]},
         {title: "estimate, in the units of the columns"},
     )
+    save_figure(figure, path)
+
+
+def _plot_report(payload: dict[str, Any], model: str, path: Path) -> None:
+    from privfit.figures import plot_errors
+
+    errors = [row["standard_error"] for row in payload["coefficients"]]
+    cost = payload["efficiency"]["coefficients"]
+    title = f"{model}, {payload['rows']:,} records: what privacy cost"
+    figure = plot_errors([row["name"] for row in cost], errors, [row["factor"] for row in cost], title)
     save_figure(figure, path)

@@ -9,6 +9,8 @@
     plot_region       which (delta0, lambda) of zero-inflated Laplace noise meet a target
     plot_plan         predicted standard errors of mechanisms against n or epsilon
     plot_coefficients, plot_cost   estimates of fits, and what privacy costs them
+    plot_errors, plot_efficiency   standard errors beside those of the raw data; efficiency against the budget
+    plot_regions      confidence regions of two coefficients
 
 A figure made here belongs to no window: ``ax.figure.savefig(path)`` writes it. Functions that return axes also
 draw on axes that are passed to them.
@@ -16,6 +18,7 @@ draw on axes that are passed to them.
 
 from privfit.figures_audit import plot_audit
 from privfit.figures_composition import plot_composition, plot_region
+from privfit.figures_efficiency import plot_efficiency, plot_errors, plot_regions
 from privfit.figures_fits import Intervals, plot_coefficients, plot_cost
 from privfit.figures_plan import plot_plan
 from privfit.figures_profile import plot_profile
@@ -28,9 +31,12 @@ __all__ = [
     "plot_composition",
     "plot_cost",
     "plot_curves",
+    "plot_efficiency",
+    "plot_errors",
     "plot_plan",
     "plot_profile",
     "plot_region",
+    "plot_regions",
     "plot_roc",
     "plot_tradeoff",
 ]

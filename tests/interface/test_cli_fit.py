@@ -67,3 +67,33 @@ def test_fit_refuses_files_without_a_law(privfit, tmp_path, table):
     assert "carries no law" in privfit.mistake("fit", plain, "--model", "mean")
     assert "private.csv.law.json must lie beside it" in privfit.mistake("fit", table, "--model", "mean")
     assert "there is no file" in privfit.mistake("fit", tmp_path / "none.parquet", "--model", "mean")
+
+
+def test_report_prints_and_draws_the_cost_of_each_coefficient(privfit, released, tmp_path):
+    from privfit.estimators import LinearRegression
+
+    options = ("--target", "hours", "--features", "age")
+    found = privfit.as_json("fit", released, *options, "--report")["efficiency"]
+    model = LinearRegression().fit_release(load_release(released), "hours", ["age"])
+    assert [row["factor"] for row in found["coefficients"]] == pytest.approx(model.efficiency_.factors.tolist())
+    raw = model.bse_ / model.efficiency_.factors
+    assert [row["raw_standard_error"] for row in found["coefficients"]] == pytest.approx(raw.tolist())
+    assert found["assumption"] == model.efficiency_.assumption
+    figure = tmp_path / "cost.png"
+    code, text, _ = privfit.call("fit", released, *options, "--report", "--plot", figure)
+    assert code == 0 and figure.stat().st_size > 5000
+    assert model.efficiency_report() in text
+    plain = privfit.call("fit", released, *options)[1]
+    assert "raw data     factor" in text and "raw data     factor" not in plain
+
+
+def test_clusters_are_a_column_released_as_it_is(privfit, released):
+    from privfit.estimators import LinearRegression
+
+    options = ("--target", "hours", "--features", "age")
+    found = privfit.as_json("fit", released, *options, "--clusters", "region")
+    model = LinearRegression()
+    model.fit_release(load_release(released), "hours", ["age"], clusters="region")
+    assert [row["standard_error"] for row in found["coefficients"]] == pytest.approx(model.bse_.tolist())
+    assert "was released with noise" in privfit.mistake("fit", released, *options, "--clusters", "income")
+    assert "takes no --clusters" in privfit.mistake("fit", released, "--model", "mean", "--clusters", "region")

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 MOST = 10**12  # releases counted by `how_many`
+PRACTICALLY_NOTHING = 1e-3  # mu or epsilon of a release that says as good as nothing
 
 
 class Account(Protocol):
@@ -192,6 +193,8 @@ def would_fit(room: Room) -> str:
             scale = calibrate(family, room, rtol=1e-4)
         except ValueError:
             continue
+        if 1 / scale < PRACTICALLY_NOTHING:
+            return "practically nothing: the budget is spent"
         return f"one more {name} <= {1 / scale:.6g}"
     return "nothing more"
 

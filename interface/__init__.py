@@ -99,6 +99,8 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
+_HIDDEN = ("Any", "TYPE_CHECKING", "annotations", "import_module")
+
 __all__ = ["__version__", *sorted(_HOME_OF)]
 
 
@@ -111,7 +113,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    return sorted(name for name in {*globals(), *_HOME_OF} if name not in _HIDDEN)
 
 
 if TYPE_CHECKING:

@@ -81,13 +81,16 @@ def audit(
     given: Annotated[
         list[str] | None,
         typer.Option(
-            "--input", metavar="VALUE", help="An input of a function, a Python literal or a text; give it twice."
+            "--input", metavar="VALUE", help="Input of a function, Python literal or text; twice, the claim is for first against second."
         ),
     ] = None,
     samples: Annotated[int, typer.Option(help="Outputs drawn of each of the two inputs.")] = 50_000,
     false_alarm: Annotated[
         float, typer.Option(help="Probability, at most, of an alarm about a correct mechanism.")
     ] = 1e-6,
+    every: Annotated[
+        bool, typer.Option("--every-test", help="List every test, with its share of false alarms.")
+    ] = False,
     as_json: AsJson = False,
     plot: PlotFile = None,
 ) -> None:
@@ -148,7 +151,7 @@ def audit(
             report = run(saved.law, saved.domain, protect=protect, rounding=rounding or saved.rounding, **options)
         else:
             check_choice("MECHANISM", subject, tuple(LAWS), hint="Or give a release file, or MODULE:FUNCTION.")
-    emit(report.to_dict(), as_json, lambda console: _show(console, report))
+    emit(report.to_dict(), as_json, lambda console: _show(console, report, every))
     if plot is not None:
         from privfit.figures import plot_audit
 
@@ -157,8 +160,10 @@ def audit(
         raise typer.Exit(ALARM)
 
 
-def _show(console: Any, report: AuditReport) -> None:
+def _show(console: Any, report: AuditReport, every: bool) -> None:
     console.print(str(report), markup=False, soft_wrap=True)
+    if every:
+        console.print("\n" + report.table(), markup=False, soft_wrap=True)
 
 
 def _refuse(subject: str, options: dict[str, Any]) -> None:

@@ -167,22 +167,50 @@ class AuditReport:
         return best
 
     def __str__(self) -> str:
-        lines = [f"audit of {self.subject}", f"neighbours: {self.neighbours}", ""]
+        lines = [f"audit of {self.subject}: {self._verdict()}", f"neighbours: {self.neighbours}"]
+        lines.append(
+            f"{len(self.tests)} tests on {self.samples} outputs of each input; a correct mechanism raises an alarm "
+            f"with probability at most {self.false_alarm:g}"
+        )
+        if self.points:
+            proved = ", ".join(f"epsilon >= {self.epsilon_lower(d):.3g} at delta = {d:g}" for d in (0.0, 1e-5))
+            lines.append(f"the samples prove {proved}")
+        lines.append("")
+        groups: dict[str, list[AuditTest]] = {}
+        for test in self.tests:
+            groups.setdefault(test.meaning, []).append(test)
+        wide = max(map(len, ["looked for", *groups]))
+        lines.append(f"{'looked for':<{wide}}{'tests':>7}  result")
+        for meaning, tests in groups.items():
+            alarms = sum(test.alarm for test in tests)
+            lines.append(f"{meaning:<{wide}}{len(tests):>7}  {f'{alarms} ALARM' if alarms else 'not found'}")
+        for tests in groups.values():
+            alarmed = [test for test in tests if test.alarm]
+            if alarmed:
+                worst = max(alarmed, key=lambda test: test.statistic - test.bound)
+                lines += ["", f"ALARM: {worst.meaning}"]
+                lines.append(f"clearest in {worst.name}: {worst.statistic:.4g}, where {worst.bound:.4g} is allowed")
+        if self.alarms:
+            lines += ["", "AuditReport.table(), or --every-test, lists every test."]
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        count = len(self.alarms)
+        return "no alarm" if not count else f"{count} ALARM{'S' if count > 1 else ''}"
+
+    def table(self) -> str:
+        """Return every test as a line of text: what was seen, what is allowed, and its share of false alarms.
+
+        A statistic is a distance or a difference of probabilities, and raises an alarm above what is allowed. For an
+        event of the trade-off curve it is how far the error rates that the samples prove lie below the claimed
+        curve: negative where they lie above it.
+        """
         wide = max([len(test.name) for test in self.tests], default=4)
-        lines.append(f"{'test':<{wide}}{'seen':>12}{'allowed':>12}{'false alarm':>13}  result")
+        lines = [f"{'test':<{wide}}{'seen':>12}{'allowed':>12}{'false alarm':>13}  result"]
         for test in self.tests:
             share = f"{test.share:.1e}" if test.share else "never"
             result = f"ALARM: {test.meaning}" if test.alarm else "passed"
             lines.append(f"{test.name:<{wide}}{test.statistic:>12.4g}{test.bound:>12.4g}{share:>13}  {result}")
-        lines.append("")
-        if self.points:
-            proved = ", ".join(f"epsilon >= {self.epsilon_lower(d):.3g} at delta = {d:g}" for d in (0.0, 1e-5))
-            lines.append(f"the samples prove {proved}")
-        verdict = "no alarm" if self.passed else f"{len(self.alarms)} ALARMS" if len(self.alarms) > 1 else "1 ALARM"
-        lines.append(
-            f"{verdict} in {len(self.tests)} tests on {self.samples} outputs of each input; "
-            f"a correct mechanism raises one with probability at most {self.false_alarm:g}"
-        )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -220,10 +248,13 @@ class AuditReport:
         """
         if self.claimed is None:
             raise ValueError("this audit compared noise with its law; there is no curve to draw.")
-        drawn = self.claimed.plot(ax, label="claimed")
+        drawn = self.claimed.plot(ax, label="claimed curve")
         low, high = self.errors()
         x, y = [p.alpha for p in self.points], [p.beta for p in self.points]
-        drawn.errorbar(x, y, xerr=[low[0], high[0]], yerr=[low[1], high[1]], fmt="o", markersize=3, label="seen")
+        bars: dict[str, Any] = {"xerr": [low[0], high[0]], "yerr": [low[1], high[1]]}
+        drawn.errorbar(x, y, **bars, fmt="o", markersize=3, label="seen, with limits")
+        drawn.set_title(f"{self.subject}: {self._verdict()}", fontsize="medium")
+        drawn.legend()
         return drawn
 
     def errors(self) -> tuple[list[list[float]], list[list[float]]]:

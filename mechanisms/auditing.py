@@ -63,10 +63,10 @@ def audit(
 
     Parameters
     ----------
-    mechanism : Law, mapping of columns to laws, or callable
-        A law is released on this machine, with fresh entropy. A callable maps an input, any object, to one output:
-        a number, a vector, a label; or, if `vectorized`, ``(input, n)`` to n outputs. It must draw new noise each
-        time.
+    mechanism : Law, mapping of columns to laws, Release, or callable
+        A law is released on this machine, with fresh entropy; of a release, its law on its domain. A callable maps an
+        input, any object, to one output: a number, a vector, a label; or, if `vectorized`, ``(input, n)`` to n
+        outputs. It must draw new noise each time.
     domain : Box, Ball, Categories or tuple of them
         For a law: the neighbours are two opposite ends of it.
     protect : {"record", "attribute"}
@@ -116,6 +116,8 @@ def audit(
     """
     samples = check_integer("samples", samples, SAMPLES_MIN, SAMPLES_MAX)
     false_alarm = check_number("false_alarm", false_alarm, 1e-12, 0.5)
+    if domain is None and hasattr(mechanism, "law") and hasattr(mechanism, "domain"):
+        mechanism, domain = mechanism.law, mechanism.domain
     law = Product(mechanism) if isinstance(mechanism, Mapping) else mechanism
     if isinstance(law, Law):
         if claimed is not None or inputs is not None or score is not None or vectorized is not None:

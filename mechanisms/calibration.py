@@ -65,7 +65,11 @@ def relative_to(domain: Any, relative_scales: ArrayLike | None) -> NDArray[np.fl
     array([ 73., 100.])
     """
     if not isinstance(domain, (Box, Ball)):
-        raise TypeError(f"domain must be a Box or a Ball, got {type(domain).__name__}.")
+        several = " Numbers and labels together: calibrate_parts divides one budget between them."
+        raise TypeError(
+            f"domain must be a Box or a Ball, got {type(domain).__name__}."
+            f"{several if isinstance(domain, (tuple, list)) else ''}"
+        )
     if relative_scales is None:
         return domain.ranges if isinstance(domain, Box) else np.ones(domain.dim)
     relative = check_array("relative_scales", relative_scales)

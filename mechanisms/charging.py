@@ -8,6 +8,7 @@ between wastes budget, the opposite order would lose a release that somebody has
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ def spending(
             raise ValueError("label and part describe an entry of a ledger; pass ledger, too, or leave them out.")
         return nullcontext()
     if not callable(getattr(ledger, "reserve", None)):
-        raise TypeError(f"ledger must be a privfit.Ledger, got {type(ledger).__name__}.")
+        opened = " Open the file first: Ledger.open(path)." if isinstance(ledger, (str, os.PathLike)) else ""
+        raise TypeError(f"ledger must be a privfit.Ledger, got {type(ledger).__name__}.{opened}")
     if rng is not None:
         raise ValueError("a release with rng protects nobody, so no ledger can account for it; drop rng or ledger.")
     promise = plan.guarantee()

@@ -75,7 +75,9 @@ def test_options_reach_the_law(privfit):
 def test_the_table_is_for_people(privfit):
     code, out, err = privfit.call("audit", "gaussian", *OPTIONS["gaussian"], *FEW)
     assert code == 0 and err == ""
-    assert "no alarm in" in out and "neighbours: record: x = 0 against x = 1" in out and "false alarm" in out
+    assert "no alarm" in out and "neighbours: record: x = 0 against x = 1" in out and "looked for" in out
+    every = privfit.call("audit", "gaussian", *OPTIONS["gaussian"], *FEW, "--every-test")[1]
+    assert "event 1 " in every and "false alarm" in every and "event 1 " not in out
 
 
 def test_a_release_file_is_audited_by_the_law_it_carries(privfit, released):

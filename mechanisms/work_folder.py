@@ -5,8 +5,8 @@ rules follow. One key, one table: two releases under one key differ by exactly w
 remembers what is released and goes on with nothing else. One table, one key: a block that is released again under a
 second key is a second release, so the key stays until the last block is written, and a block that is computed twice
 is the same bytes twice. The order is: state, ledger, note that the ledger is charged, key, parts, the whole, note
-that it is whole, target; then the key is removed, then the rest. What a crash leaves can be continued from every
-point of it, and nothing is drawn before it is paid for.
+that it is whole; then the key is removed, the target is put in place, and the rest is removed. What a crash leaves
+can be continued from every point of it, and nothing is drawn before it is paid for.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -166,6 +167,7 @@ def _take_folder(path: Path, target: Path, held: ExitStack) -> None:
     busy = BlockingIOError(f"another process is writing {target}; wait until it is done, or stop it.")
     path.mkdir(mode=0o700, exist_ok=True)
     try:
+        _check_private(path)
         descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except FileNotFoundError:
         # The process that had the folder has just finished and removed it.
@@ -178,6 +180,17 @@ def _take_folder(path: Path, target: Path, held: ExitStack) -> None:
         raise busy from None
     if not os.path.samestat(os.fstat(descriptor), current):
         raise busy
+
+
+def _check_private(path: Path) -> None:
+    """Refuse a folder in which others could put a key that they know, or to which somebody's link leads."""
+    mode = path.lstat().st_mode
+    if os.name == "posix" and (not stat.S_ISDIR(mode) or mode & 0o077):
+        raise ValueError(
+            f"{path} must be a folder that nobody but you can use, since the key of the noise lies in it. If it was "
+            "there before, find out who made it and remove it; if the file system has no such rights, release to "
+            "another one."
+        )
 
 
 def _clear(path: Path) -> None:
@@ -300,14 +313,28 @@ class WorkFolder:
         self._note(whole=(whole or self.whole_path).name)
 
     def deliver(self) -> None:
-        """Move the whole release to the target, replacing a file there, and remove key and folder."""
+        """Remove the key, move the whole release to the target, replacing a file there, and remove the folder.
+
+        Raises
+        ------
+        FileNotFoundError
+            If a crash came after the move, and the target is gone since; the folder is removed.
+        """
         if not self.is_whole:
             raise ValueError(f"{self.path} holds no whole release yet.")
+        # a release that is out and the key of its noise are never there together, whatever fails from here on
+        (self.path / _KEY).unlink(missing_ok=True)
         whole = self.path / self._state["whole"]
         if whole.exists():
             os.replace(whole, self.target)
             flush_folder(self.target.parent)
+        delivered = self.target.exists()
         _remove(self.path)
+        if not delivered:
+            raise FileNotFoundError(
+                f"this release was finished earlier, and {self.target} has been taken away since: look for it. The "
+                "same call again is another release of the same records."
+            )
 
     def _note(self, **changes: Any) -> None:
         self._state = {**self._state, **changes}

@@ -121,7 +121,7 @@ def test_an_existing_folder_is_never_replaced(target):
 
 
 def test_a_strange_folder_is_left_alone(target):
-    work_path(target).mkdir()
+    work_path(target).mkdir(mode=0o700)
     (work_path(target) / "thesis.txt").write_text("precious")
     with pytest.raises(ValueError, match="no work folder of a release"), work_folder(target, RECORD):
         pass
@@ -239,3 +239,52 @@ def test_half_written_files_of_a_crash_are_removed(target):
     with work_folder(target, RECORD) as work:
         assert not any(path.exists() for path in left)
         assert (work.parts / "part-000000.parquet").exists()
+
+
+def test_the_key_is_gone_before_the_target_is_there(target, monkeypatch):
+    real, seen = os.replace, []
+
+    def replace(source, place):
+        if place == target:
+            seen.append((work_path(target) / "key").exists())
+            raise PermissionError("no room at the target")
+        real(source, place)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(PermissionError), work_folder(target, RECORD) as work:
+        work.master()
+        deliver(work)
+    assert seen == [False] and not target.exists()
+    monkeypatch.undo()
+    with work_folder(target, RECORD) as work:
+        assert work.is_whole
+        work.deliver()
+    assert target.read_text() == "released" and not work_path(target).exists()
+
+
+def test_a_delivered_target_that_was_taken_away_is_not_said_to_be_there(target, monkeypatch):
+    from privfit.mechanisms import work_folder as module
+
+    with monkeypatch.context() as patch, work_folder(target, RECORD) as work:
+        patch.setattr(module, "_remove", lambda path: None)
+        work.master()
+        deliver(work)
+    target.rename(target.with_name("elsewhere"))
+    with pytest.raises(FileNotFoundError, match="taken away"), work_folder(target, RECORD) as work:
+        work.deliver()
+    assert not work_path(target).exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+@pytest.mark.parametrize("kind", ["open", "group", "link"])
+def test_a_folder_that_others_could_use_is_refused(target, kind, tmp_path):
+    path = work_path(target)
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.mkdir()
+        path.chmod(0o777 if kind == "open" else 0o770)
+    with pytest.raises(ValueError, match="nobody but you"), work_folder(target, RECORD):
+        pass
+    assert path.exists() and not list(path.iterdir())

@@ -28,19 +28,25 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot, resolvents_only
-from privfit.estimators.solver import minimise
+from privfit.estimators.solver import Solution, minimise, solve
 from privfit.estimators.squared_score import ShiftedLoss
 
 __all__ = ["HuberRegression"]
 
 Floats = NDArray[np.float64]
 _TUNING = 1.345
+_WARM = 30_000
 
 
 def _normal_share(c: float) -> tuple[float, float]:
     """``E min(Z^2, c^2)`` and ``P(|Z| > c)`` of a standard normal Z."""
     tail = math.erfc(c / math.sqrt(2.0))
     return 1.0 - tail - 2.0 * c * math.exp(-c * c / 2.0) / math.sqrt(2.0 * math.pi) + c * c * tail, tail
+
+
+def _tolerance(level: float) -> float:
+    """Of the mean score, which is at most the threshold: outliers may make that tiny beside the response's spread."""
+    return max(1e-9 * min(level, 1.0), 1e-15)
 
 
 class HuberRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
@@ -109,7 +115,7 @@ class HuberRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     def _pose(self, problem: Problem) -> Problem:
         """Choose bandwidth, scale and threshold from a corrected least-squares pilot."""
         pilot, unit = Pilot.of(problem), problem.coordinates.response_scale
-        self._pilot, self._width, self._scale = pilot, 0.0, None
+        self._pilot, self._width, self._scale, self._start = pilot, 0.0, None, pilot.theta
         slopes = pilot.theta[problem.lead :].any() or not problem.risk.corrects
         if not (resolvents_only(problem.risk) and slopes):
             given = self.bandwidth != "auto"
@@ -134,17 +140,26 @@ class HuberRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         count = risk.n / max(risk.n - risk.size, 1)
         free = np.zeros(risk.size)
         theta, variance = pilot.theta, pilot.sigma**2
-        low, high = 1e-4 * variance, 4.0 * max(pilot.spread, pilot.sigma) ** 2
+        low, high = (1e-4 if risk.corrects else 1e-24) * variance, 4.0 * max(pilot.spread, pilot.sigma) ** 2
         tolerance = 1e-4 if risk.corrects else 1e-10
         for _ in range(60):
             level = _TUNING * math.sqrt(variance)
-            theta = minimise(risk.with_(loss=self._smoothed(HuberLoss(level))), theta, problem.bound).theta
+            loss = self._smoothed(HuberLoss(level))
+            theta = minimise(risk.with_(loss=loss), theta, problem.bound, tolerance=_tolerance(level)).theta
             clipped = risk.with_(loss=self._smoothed(ClippedSquareLoss(level)), penalty=free).value(theta)
             step = (count * clipped - share * variance) / (share - _TUNING**2 * tail)
-            last, variance = variance, min(max(variance + step, low), high)
+            last, variance = variance, min(max(variance + step, low, 0.05 * variance), high)
             if abs(variance - last) <= tolerance * variance:
                 break
+        self._start = theta
         return math.sqrt(variance)
+
+    def _search(self, problem: Problem) -> tuple[Solution, Floats]:
+        """From the pilot, and from the naive fit."""
+        few, tolerance = problem.naive.thinned(_WARM), _tolerance(self._level)
+        naive = minimise(few, self._start, problem.bound, tolerance=tolerance).theta
+        starts = [self._start, naive] if problem.risk.corrects else [self._start]
+        return solve(problem.risk, starts, problem.bound, tolerance=tolerance), naive
 
     def _loss_unit(self, response_scale: float) -> float:
         return response_scale**2

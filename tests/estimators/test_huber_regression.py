@@ -104,6 +104,15 @@ def test_it_is_robust_where_least_squares_is_not():
     assert np.abs(squares.coef_ - BETA).max() > 2
 
 
+def test_one_absurd_response_does_not_stop_the_search():
+    """1e9 beside residuals of 1: the threshold is 1e-7 standard deviations of the response."""
+    x, y = data(np.random.default_rng(8), 300)
+    far = y.copy()
+    far[0] = 1e9
+    assert_allclose(HuberRegression().fit(x, far).params_, HuberRegression().fit(x, y).params_, atol=0.05)
+    assert HuberRegression().fit(x, far).converged_
+
+
 def test_bad_arguments_and_gaussian_noise():
     x, y = data(np.random.default_rng(7), 60)
     for options in ({"threshold": 0.0}, {"threshold": "wide"}, {"bandwidth": -1.0}, {"bandwidth": "wide"}):

@@ -149,21 +149,6 @@ def test_other_laws(case):
     assert 1 < model.efficiency_.overall < 10
 
 
-def test_noise_free_columns_are_not_biased_by_noisy_neighbours():
-    """Correlated columns, only the first noised: naive moves the second coefficient, exact does not."""
-    rng = np.random.default_rng(7)
-    n = 60_000
-    first = rng.uniform(-1, 1, n)
-    x = np.stack([first, 0.7 * first + 0.5 * rng.uniform(-1, 1, n)], axis=1)
-    y = (rng.random(n) < 1 / (1 + np.exp(-(2 * x[:, 0] - x[:, 1])))).astype(int)
-    released = x.copy()
-    released[:, :1] += laplace_noise(rng, n, 1, 0.7)
-    exact = LogisticRegression(noise={0: SymmetricLaplace(0.7)}).fit(released, y)
-    assert np.abs((exact.coef_[0] - [2, -1]) / exact.bse_[1:]).max() < 4
-    naive = LogisticRegression(noise={0: SymmetricLaplace(0.7)}, correction="naive").fit(released, y)
-    assert abs(naive.coef_[0][1] + 1) > 20 * naive.bse_[2]
-
-
 def test_randomised_labels():
     """Labels kept with probability .73 (seed 8), columns noised too; strings as classes."""
     rng = np.random.default_rng(8)

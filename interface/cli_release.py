@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -123,7 +124,7 @@ def release(
     check_protect(protect)
     if ledger is None and (ledger_label or part is not None):
         raise ValueError("--ledger-label and --part describe an entry of a ledger; give --ledger, too.")
-    _check_out(table, out, force)
+    _check_out(table, out, ledger, force)
     bounds, labels = read_bounds(column or []), read_labels(label or [])
     if not bounds and not labels:
         raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
@@ -219,9 +220,12 @@ class _Loaded:
     ) -> Release:
         from privfit.mechanisms import release as release_table
 
-        with working("adding the noise"):
+        with working("adding the noise"), TemporaryDirectory() as scratch:
+            # without rows, before anything is spent: a release that its format cannot hold would be lost
+            empty = release_table(self.table.slice(0, 0), laws, domain, public, rng=0)
+            empty.save(Path(scratch) / out.name, allow_insecure=True)
             done = release_table(self.table, laws, domain, public, **charge)
-            done.save(out)
+            done.save(out, overwrite=force)
         return done
 
 
@@ -241,8 +245,8 @@ def _open(table: Path, out: Path, bounds: Any, labels: dict[str, list[str]], pub
     return _Stored(table, typed, unused)
 
 
-def _check_out(table: Path, out: Path, force: bool) -> None:
-    from privfit.mechanisms.formats import SUFFIXES
+def _check_out(table: Path, out: Path, ledger: Path | None, force: bool) -> None:
+    from privfit.mechanisms.formats import LAW_SUFFIX, SUFFIXES
     from privfit.mechanisms.work_folder import is_delivered
 
     if out.suffix and out.suffix.lower() not in SUFFIXES:
@@ -251,6 +255,12 @@ def _check_out(table: Path, out: Path, force: bool) -> None:
         )
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError("OUT must not be the private table itself.")
+    law = [out.with_name(out.name + LAW_SUFFIX)] if out.suffix.lower() == ".csv" else []
+    written = [place for place in (out, *law) if place.exists()]
+    if ledger is not None and ledger.exists() and any(place.samefile(ledger) for place in written):
+        raise ValueError("OUT, or the law that is written beside it, must not be the ledger: it would be lost.")
+    if law and law[0] in written and not out.exists() and not force:
+        raise ValueError(f"{law[0]} exists and would be replaced. Choose another name, or use --force to overwrite.")
     if out.is_dir():
         raise ValueError(f"OUT: {out} is a folder that is there already; choose another name, or remove it.")
     if out.exists() and not force and not is_delivered(out):

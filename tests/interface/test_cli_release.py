@@ -285,3 +285,30 @@ def test_release_of_a_stored_table_checks_its_schema_first(privfit, stored, tmp_
     ]:
         assert words in privfit.mistake("release", stored, tmp_path / "o.parquet", *options, *BUDGET)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["out.csv", "study.csv"])
+def test_release_does_not_replace_the_ledger(privfit, table, tmp_path, name):
+    # the law of study.csv is written beside it
+    ledger = tmp_path / ("out.csv" if name == "out.csv" else "study.csv.law.json")
+    Ledger(Budget(4, 1e-5), ledger)
+    before = ledger.read_bytes()
+    options = [*COLUMNS, *BUDGET, *QUICK, "--ledger", ledger, "--force"]
+    assert "must not be the ledger" in privfit.mistake("release", table, tmp_path / name, *options)
+    assert ledger.read_bytes() == before
+
+
+def test_release_does_not_replace_a_law_beside_its_file_unasked(privfit, table, tmp_path):
+    (tmp_path / "study.csv.law.json").write_text("somebody's")
+    options = ["release", table, tmp_path / "study.csv", *COLUMNS, *BUDGET, *QUICK]
+    assert "study.csv.law.json exists" in privfit.mistake(*options)
+    assert privfit.call(*options, "--force")[0] == 0
+
+
+def test_release_that_its_file_cannot_hold_is_not_charged(privfit, tmp_path):
+    rows = pa.table({"age": [30.0, 40.0], "paid": pa.array([1, 2], pa.decimal128(5, 2))})
+    pq.write_table(rows, tmp_path / "in.parquet")
+    ledger = Ledger(Budget(4, 1e-5), tmp_path / "study.jsonl")
+    options = ["--column", "age:17:90", "--public", "paid", *BUDGET, *QUICK, "--ledger", tmp_path / "study.jsonl"]
+    assert "CSV does not carry" in privfit.mistake("release", tmp_path / "in.parquet", tmp_path / "out.csv", *options)
+    assert not ledger.entries and not (tmp_path / "out.csv").exists()

@@ -113,6 +113,8 @@ def read_design(
         fitted = _fitted(task, x, response)
         if given is None:
             return Design(columns, x, response, fitted, f"{source}; coefficients fitted to it")
+        if task._is_linear:
+            raise ValueError(f"theta must be left out for {type(task).__name__}: it is fitted to the pilot.")
         if not is_label:
             design = np.column_stack([np.ones(len(x)), x]) if lead else x
             return Design(columns, x, response + design @ (given - fitted), given, f"{source}; coefficients as given")

@@ -165,16 +165,16 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
     assert design.response is not None
     task = clone(task)
     noise, response = numbers.noise(model.parts), design.response
-    if task._is_label:
-        response = np.asarray(task._read_response(numbers.flipped(response, model.keep), model), float)
-    else:
-        response = response + noise[:, -1]
+    linear = bool(task._is_label or task._is_linear)
+    response = numbers.flipped(response, model.keep) if task._is_label else response + noise[:, -1]
+    response = np.asarray(task._read_response(response, model), float)
+    unit = float(task._unit) if task._is_linear else 1.0  # a rate is fitted to the response over its mean
     x = design.x + noise[:, :-1]
     problem = build_problem(
         [Sample.of(x, response, model)],
         correction=task.correction,
         draws=int(task.draws),
-        label=task._is_label,
+        label=linear,
         intercept=bool(task.fit_intercept),
         bound=None,
         default_bound=np.inf,
@@ -183,11 +183,16 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
     c = problem.coordinates
     theta = np.array(design.theta, np.float64)
     if c.intercept:
-        theta[0] -= c.response_centre
+        theta[0] -= c.response_centre + np.log(unit)
     theta = np.asarray(np.linalg.solve(c.matrix, theta), np.float64)
-    raw = _raw_risk(problem, design, task._is_label)
+    raw = _raw_risk(problem, design, linear, unit)
     loss, smooth = _losses(task, problem, raw, theta, model, n)
     risk = problem.risk.with_(loss=loss)
+    if not risk.admits(theta):
+        raise ValueError(
+            f"the corrected loss of {type(task).__name__} has no finite variance under this noise at these "
+            "coefficients. Use less noise, or columns that matter less."
+        )
     curvature = raw.with_(loss=smooth).hessian(theta)
     values = np.linalg.eigvalsh(curvature)
     if values[0] <= 1e-10 * values[-1]:
@@ -203,11 +208,11 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
     return Prediction(covariance, _batch_error(scores), needed, width)
 
 
-def _raw_risk(problem: Problem, design: Design, label: bool) -> Risk:
+def _raw_risk(problem: Problem, design: Design, linear: bool, unit: float) -> Risk:
     """Risk of the records without noise, in the coordinates of the released ones."""
-    c, response = problem.coordinates, design.response
-    assert response is not None
-    matrix = Matrix(c.design(design.x, 1.0 if label else -1.0), None if label else c.response(response))
+    assert design.response is not None
+    c, response = problem.coordinates, design.response / unit
+    matrix = Matrix(c.design(design.x, 1.0 if linear else -1.0), None if linear else c.response(response))
     size = problem.risk.size
     return Risk.of(
         SquaredLoss(),
@@ -215,7 +220,7 @@ def _raw_risk(problem: Problem, design: Design, label: bool) -> Risk:
         [matrix],
         np.zeros((0, size)),
         np.zeros(0),
-        labels=response if label else None,
+        labels=response if linear else None,
     )
 
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from privfit.accounting.validation import check_choice
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.linear_regression import LinearRegression
 from privfit.estimators.logistic_regression import LogisticRegression
 from privfit.estimators.mean import Mean
 from privfit.estimators.plan_budget import Parts
+from privfit.estimators.poisson_regression import PoissonRegression
 from privfit.estimators.quantile import Quantile
 from privfit.estimators.quantile_regression import QuantileRegression
 from privfit.estimators.regression import IndexRegression
@@ -22,6 +24,7 @@ from privfit.mechanisms import Box
 __all__ = ["TASKS", "deciding_error", "declared_interval", "read_roles", "read_task", "task_title"]
 
 Floats = NDArray[np.float64]
+PLANNED = (LinearRegression, LogisticRegression, QuantileRegression, PoissonRegression)
 TASKS = ("mean", "linear", "logistic", "quantile")
 
 
@@ -30,6 +33,8 @@ def read_task(task: Any, target: Any) -> Any:
 
     Raises
     ------
+    CapabilityError
+        For a regression whose predictions are not written yet.
     TypeError, ValueError
         For anything else than one of `TASKS` or an estimator that can be planned.
 
@@ -45,6 +50,11 @@ def read_task(task: Any, target: Any) -> Any:
         return {"mean": Mean, "linear": LinearRegression, "logistic": LogisticRegression}[task]()
     if not isinstance(task, (Mean, Quantile, IndexRegression)):
         raise TypeError(f"task must be one of {TASKS} or an estimator of privfit, got {type(task).__name__}.")
+    if isinstance(task, IndexRegression) and not isinstance(task, PLANNED):
+        raise CapabilityError(
+            f"{type(task).__name__} cannot be planned: missing is how its loss follows from a design. Plan a "
+            f"{' or '.join(sorted(kind.__name__ for kind in PLANNED))} with the same columns instead."
+        )
     own = clone(task)
     if isinstance(own, IndexRegression):
         own.set_params(noise=None, alpha=0.0, stabilize=None, bound=None)

@@ -66,7 +66,8 @@ def plan(
     Parameters
     ----------
     task : estimator or {"mean", "linear", "logistic", "quantile"}
-        What will be estimated. "quantile" is a `QuantileRegression` with a target and a `Quantile` without. Of an
+        What will be estimated: a mean, quantiles, or a linear (ridge), logistic, quantile or Poisson regression (the
+        last from a pilot with its target). "quantile" is a `QuantileRegression` with a target and a `Quantile` without. Of an
         estimator its noise, penalties and bounds are not used.
     budget : Budget, GDP, Advantage, ErrorRates or TradeOffCurve
         What the release has to guarantee.
@@ -268,7 +269,7 @@ def _row(
         return PlanRow(found.mechanism, None, found.reason)
     try:
         own = predict(law, n)
-    except NotImplementedError as reason:
+    except (NotImplementedError, ValueError) as reason:
         return PlanRow(found.mechanism, None, str(reason))
     cost = compare(own.covariance, raw.covariance, n, "predicted")
     return PlanRow(

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from privfit.accounting import GDP, Budget
-from privfit.estimators import LinearRegression, LogisticRegression, Mean, Quantile, QuantileRegression
+from privfit.estimators import CapabilityError, LinearRegression, LogisticRegression, Mean, Quantile, QuantileRegression
+from privfit.estimators.huber_regression import HuberRegression
 from privfit.estimators.plan_mechanisms import MECHANISMS
 from privfit.estimators.plan_report import PlanReport
 from privfit.estimators.planning import plan
+from privfit.estimators.poisson_regression import PoissonRegression
 from privfit.mechanisms import (
     Ball,
     Box,
@@ -18,6 +20,7 @@ from privfit.mechanisms import (
     Laplace,
     Product,
     RandomizedResponse,
+    SymmetricLaplace,
     ZeroInflatedLaplace,
 )
 
@@ -118,6 +121,37 @@ def test_forms_of_a_pilot_agree_and_the_raw_error_is_that_of_the_fit():
     assert found.raw == pytest.approx(fit.bse_, rel=0.02)
     for other in (named, table):
         assert other.best.standard_errors == pytest.approx(found.best.standard_errors, rel=1e-12)
+
+
+def test_rates_are_planned_from_a_pilot():
+    """SL noise: score [e^u (1 - s^2/2) - y] x - e^u lambda^2 b, s = lambda b, written out on other draws."""
+    m, n, scale, rng = 100_000, 1000, 0.3, np.random.default_rng(2)
+    x = rng.uniform(-1, 1, m)
+    y = rng.poisson(np.exp(0.4 + 0.8 * x))
+    box, law = Box({"a": (-1, 1)}), SymmetricLaplace(scale)
+    found = plan(PoissonRegression(), GDP(1.0), box, n, {"sl": law}, target="y", pilot={"a": x, "y": y}, rows=m)
+    fit = PoissonRegression().fit(x[:, None], y)
+    assert found.theta == pytest.approx(fit.params_)
+    assert found.raw == pytest.approx(fit.bse_ * math.sqrt(m / n), rel=0.02)
+    noised = x + scale * np.sqrt(rng.exponential(size=m)) * rng.normal(size=m)
+    b, rate = found.theta[1], np.exp(found.theta[0] + found.theta[1] * noised)
+    slope = rate * (1 - scale**2 * b**2 / 2) - y
+    score = np.stack([slope, slope * noised - rate * scale**2 * b])
+    design = np.stack([np.ones(m), x])
+    inverse = np.linalg.inv((design * np.exp(found.theta @ design)) @ design.T / m)
+    errors = np.sqrt(np.diag(inverse @ np.cov(score) @ inverse) / n)
+    assert found.best.standard_errors == pytest.approx(errors, rel=0.04)
+    with pytest.raises(ValueError, match="theta must be left out"):
+        plan(PoissonRegression(), GDP(1.0), box, n, {"sl": law}, target="y", pilot={"a": x, "y": y}, theta=[0, 1])
+    wild = plan(
+        PoissonRegression(), GDP(1.0), box, n, {"sl": SymmetricLaplace(3.0)}, target="y", pilot={"a": x, "y": y}
+    )
+    assert wild.rows[0].law is None and "no finite variance" in wild.rows[0].reason
+
+
+def test_other_regressions_are_refused():
+    with pytest.raises(CapabilityError, match="HuberRegression cannot be planned"):
+        plan(HuberRegression(), GDP(1.0), BOX, 100, target="b")
 
 
 def test_moments_stand_for_a_truncated_normal_law():

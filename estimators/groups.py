@@ -20,7 +20,7 @@ from privfit.estimators.noise import NoiseModel
 from privfit.estimators.problem import Sample, Tables
 from privfit.estimators.reading import Passes, Piece, Source
 
-__all__ = ["check_groups", "label_numbers", "labels_of", "level_of", "make_samples", "scaled", "together"]
+__all__ = ["check_groups", "column_of", "label_numbers", "labels_of", "level_of", "make_samples", "scaled", "together"]
 
 Floats = NDArray[np.float64]
 Converter = Callable[[Any], Floats]
@@ -190,3 +190,32 @@ def check_groups(groups: Sequence[Sequence[Source]], name: str, *, signs: bool) 
             f"{name} needs one law of the labels, and one release of each row: a label enters as the sign of its row. "
             "Use LogisticRegression, or one of the releases."
         )
+
+
+def column_of(source: Source, j: int) -> Source:
+    """Return one column as the response of a model without columns, with its noise.
+
+    Examples
+    --------
+    >>> from privfit.estimators.noise import resolve_noise
+    >>> from privfit.mechanisms import Laplace
+    >>> table = Source(resolve_noise(Laplace((1.0, 2.0)), ["a", "b"]), 3, lambda: iter([(np.ones((3, 2)), None)]))
+    >>> column_of(table, 1).model.variances
+    array([8.])
+    """
+    parts = tuple(replace(p, variances=p.variances[j : j + 1]) for p in source.model.parts if p.variances[j] > 0)
+    run = source.run
+
+    def pieces() -> Iterator[Piece]:
+        return _pick(j, source.pieces())
+
+    def spread(task: Any) -> list[Any]:
+        assert run is not None
+        return run(lambda own, first: task(_pick(j, own), first))
+
+    model = NoiseModel(parts, 1.0, source.model.laws, 0)
+    return Source(model, source.n, pieces, source.held, run=None if run is None else spread)
+
+
+def _pick(j: int, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    return ((np.empty((len(x), 0)), x[:, j]) for x, _ in pieces)

@@ -1,13 +1,14 @@
 r"""Means of released columns: the noise has mean zero, so they need no correction.
 
 ``mean(x~) -> E x`` with covariance ``Cov(x~) / n``; the raw-data covariance is ``(Cov(x~) - Sigma) / n``. The
-mean of a label column is the share of its positive labels, by way of unbiased indicators (`label_share`).
+mean of a label column is the share of its positive labels, by way of unbiased indicators (`label_share`). All of this
+is a function of sums over records (`mean_sums`), which come in one pass, in pieces, and as the data grow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +19,12 @@ from privfit.estimators.checks import read_columns
 from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.label_share import LabelColumn, columns_of, labels_to_indicators, split_labels
+from privfit.estimators.mean_sums import MeanSums
 from privfit.estimators.noise import NoiseModel, resolve_noise
-from privfit.estimators.released import declared_labels, read_release
+from privfit.estimators.reading import Passes, fixed_chunks
+from privfit.estimators.released import chosen_columns, declared_labels, read_release
 from privfit.estimators.results import ResultsMixin
+from privfit.estimators.sources import open_sources
 from privfit.mechanisms import RandomizedResponse
 
 __all__ = ["Mean"]
@@ -56,6 +60,8 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     array([1.])
     """
 
+    _grown: tuple[MeanSums, list[Any]] | None = None
+
     def __init__(self, *, noise: Any = None, positive: Any = None) -> None:
         self.noise = noise
         self.positive = positive
@@ -79,30 +85,160 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             For missing or infinite values, wrong shapes, a column in `noise` that X does not have, or labels
             that do not fit their law or `positive`.
         """
-        noise, laws = split_labels(self.noise, columns_of(X))
-        X, labels = self._indicators(X, laws, {})
-        X = read_columns(self, X)
-        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        return self._fit(X, resolve_noise(noise, names, None), names, labels, clusters)
+        X, model, names, labels = self._table(X, reset=True)
+        sums = MeanSums.of([X])
+        assert sums is not None
+        codes = None if clusters is None else read_clusters(clusters, len(X))
+        own = None if codes is None else mean_covariance((X - sums.mean).T, codes)
+        return self._store(sums.under(model, labels), names, own, None if codes is None else int(codes.max()) + 1)
 
-    def fit_release(self, release: Any, features: Any = None) -> Self:
-        """Estimate the means of columns of a release (all if `features` is left out).
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add records: afterwards the fit is that of all records so far, exactly.
+
+        Sums are kept and the records are not: d^2 numbers, and one pass over the new records.
 
         Parameters
         ----------
-        release : Release
-        features : str, int or sequence of these, optional
+        X : array_like, shape (m, d)
+            The columns of the earlier records, under the law in ``noise=``, which may have been changed since.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `fit`, for other columns than before, and where labels need `positive` to be given.
         """
-        X, _, names, laws = read_release(release, None, features)
-        additive = {key: law for key, law in laws.items() if not isinstance(law, RandomizedResponse)}
-        own = {key[0]: law for key, law in laws.items() if isinstance(law, RandomizedResponse) and key[0] in names}
-        X, labels = self._indicators(X, own, declared_labels(release), names)
-        X = read_columns(self, X)
-        return self._fit(X, resolve_noise(additive, names, None, strict=False), names, labels)
+        if self.positive is None and split_labels(self.noise, columns_of(X))[1]:
+            raise ValueError(
+                "positive must be given for partial_fit on labels, since not all of them need occur in the first "
+                "records. Or use partial_fit_release, which knows them."
+            )
+        X, model, names, labels = self._table(X, reset=self._grown is None)
+        sums = MeanSums.of([X])
+        assert sums is not None
+        return self._store(*self._add(sums.under(model, labels), names))
+
+    def fit_release(
+        self, release: Any, features: Any = None, *, same_rows: bool = False, progress: Any = False
+    ) -> Self:
+        """Estimate the means of columns of a release, or of several (all columns if `features` is left out).
+
+        Parameters
+        ----------
+        release : Release, ReleaseReader, path, or list of these
+            In memory, or on disk: read once, in pieces. A list is of releases of different records.
+        features : str, int or sequence of these, optional
+        same_rows : bool
+            The listed releases are of the same records in the same order, with new noise each.
+        progress : bool or callable, optional
+            See `LinearRegression.fit_release`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `fit`, and if columns or rows do not fit together.
+        """
+        self._grown = None
+        return self._store(*self._release_sums(release, features, same_rows, progress))
+
+    def partial_fit_release(self, release: Any, features: Any = None, *, progress: Any = False) -> Self:
+        """Add the records of a release, or of several, with their own law; see `partial_fit` and `fit_release`."""
+        sums, names = self._release_sums(release, features, False, progress)
+        return self._store(*self._add(sums, names))
+
+    def fit_dask(self, frame: Any, features: Any = None) -> Self:
+        """Estimate the means of columns of a Dask DataFrame, or of a release in files; see `LinearRegression.fit_dask`.
+
+        Labels are not read: use `fit_release` for them.
+        """
+        from privfit.estimators.dask_fit import dask_source
+
+        names, source = dask_source(frame, None, features, self.noise, label=False)
+        found = [own for own in source.each(_sums_of_pieces) if own is not None]
+        self.n_features_in_ = len(names)
+        self._grown = None
+        return self._store(reduce(MeanSums.plus, found).under(source.model, {}), list(names))
+
+    def _table(self, X: Any, *, reset: bool) -> tuple[Floats, NoiseModel, list[Any], dict[Any, LabelColumn]]:
+        """Columns of a table, labels as indicators, with the noise in ``noise=``."""
+        noise, laws = split_labels(self.noise, columns_of(X))
+        X, labels = self._indicators(X, laws, {})
+        X = read_columns(self, X, reset=reset)
+        if reset:
+            self._grown = None
+        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        return X, resolve_noise(noise, names, None), names, labels
+
+    def _release_sums(self, release: Any, features: Any, same_rows: bool, progress: Any) -> tuple[MeanSums, list[Any]]:
+        """Sums of one or several releases, in one pass."""
+        opened = open_sources(release)
+        chosen = [chosen_columns(own, None, features) for own in opened]
+        names = chosen[0][1]
+        if any(own[1] != names for own in chosen):
+            raise ValueError("features must be the same in all releases. Name them by features=.")
+        rows = {own.n_rows for own in opened}
+        if same_rows and len(rows) > 1:
+            raise ValueError(f"release must be releases of the same rows with same_rows=True, got {sorted(rows)} rows.")
+        passes = Passes(progress, max(rows) if same_rows else sum(own.n_rows for own in opened))
+        found = []
+        for own, (_, _, laws) in zip(opened, chosen, strict=True):
+            additive = {key: law for key, law in laws.items() if not isinstance(law, RandomizedResponse)}
+            labelled = {k[0]: law for k, law in laws.items() if isinstance(law, RandomizedResponse) and k[0] in names}
+            labels: dict[Any, LabelColumn] = {}
+            tables = self._release_tables(own, names, labelled, labels)
+            found.append((tables, resolve_noise(additive, names, None, strict=False), labels))
+        if not same_rows:
+            total: MeanSums | None = None
+            for tables, model, labels in found:
+                sums = MeanSums.of(x for x, _ in passes.over(((x, None) for x in tables), 0))
+                if sums is not None:
+                    total = sums.under(model, labels) if total is None else total.plus(sums.under(model, labels))
+        else:
+            total = MeanSums.of(x for x, _ in passes.over(((x, None) for x in _averaged([t for t, _, _ in found])), 1))
+            if total is not None:
+                apart = [MeanSums(len(names)) for _ in found]
+                for own_sums, (_, model, labels) in zip(apart, found, strict=True):
+                    own_sums.n = total.n
+                    own_sums.under(model, labels)
+                total.shared(apart)
+        if total is None:
+            raise ValueError("release must have at least one row, got none.")
+        return total, list(names)
+
+    def _release_tables(
+        self, release: Any, names: Sequence[Any], laws: Mapping[Any, Any], labels: dict[Any, LabelColumn]
+    ) -> Iterator[Floats]:
+        """Yield the columns of a release, labels as indicators, in pieces of one length; `labels` is filled."""
+        declared = declared_labels(release)
+        parts = [release] if hasattr(release, "frame") else release
+
+        def pieces() -> Iterator[Any]:
+            for part in parts:
+                X, _, _, _ = read_release(part, None, names)
+                X, found = self._indicators(X, laws, declared, names)
+                labels.update(found)
+                if part.n_rows:
+                    yield read_columns(self, X), None
+
+        yield from (x for x, _ in fixed_chunks(pieces()))
+
+    def _add(self, sums: MeanSums, names: list[Any]) -> tuple[MeanSums, list[Any]]:
+        """Add sums to those of earlier calls of partial_fit."""
+        if self._grown is None:
+            self._grown = sums, names
+            return sums, names
+        if self._grown[1] != names:
+            raise ValueError(f"X must have the columns of the earlier records, {self._grown[1][:8]}, got {names[:8]}.")
+        together = self._grown[0].plus(sums)
+        self._grown = together, names
+        return together, names
 
     def _indicators(self, X: Any, laws: Any, declared: Any, names: Any = None) -> tuple[Any, dict[Any, LabelColumn]]:
         if not laws:
@@ -111,39 +247,37 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             return X, {}
         return labels_to_indicators(X, laws, self.positive, declared, names)
 
-    def _fit(
-        self,
-        X: Floats,
-        model: NoiseModel,
-        names: Sequence[Any],
-        labels: dict[Any, LabelColumn],
-        clusters: Any = None,
+    def _store(
+        self, sums: MeanSums, names: list[Any], clustered: Floats | None = None, groups: int | None = None
     ) -> Self:
-        n = X.shape[0]
-        codes = None if clusters is None else read_clusters(clusters, n)
-        self._groups = None if codes is None else int(codes.max()) + 1
-        for name, column in labels.items():
-            laws = (*model.laws, (str(name), repr(column.law)))
-            model = replace(model, laws=laws, keep=min(model.keep, column.law.keep_probability))
-        self.noise_, self._n_records = model, n
+        self._groups = groups
+        n, size = sums.n, sums.mean.size
+        labels = {name: column for own in sums.lawful for name, column in own.labels.items()}
+        self.noise_, self._n_records = sums.model(names), n
         self._names = [
             f"{name} = {', '.join(map(str, labels[name].positive))}" if name in labels else str(name) for name in names
         ]
-        self.mean_ = self.params_ = X.mean(axis=0)
-        centred = X - self.mean_
+        self.mean_ = self.params_ = sums.mean.copy()
         if n > 1:
-            self.cov_params_ = mean_covariance(centred.T, codes)
+            self.cov_params_ = sums.products / (n - 1) / n if clustered is None else clustered
             spread = n * self.cov_params_
         else:
-            spread = np.zeros((X.shape[1], X.shape[1]))
-            self.cov_params_ = np.diag(np.full(X.shape[1], np.inf))
-        noise = model.covariance[:-1].copy()
-        for j, name in enumerate(names):
-            if name in labels:
-                noise[j] = labels[name].noise_variance(float(self.mean_[j]))
-        raw = (spread - np.diag(noise)) / n
+            spread = np.zeros((size, size))
+            self.cov_params_ = np.diag(np.full(size, np.inf))
+        raw = (spread - np.diag(sums.noise(names))) / n
         said = "covariance of the release minus that of the noise"
-        self.efficiency_ = compare(self.cov_params_, raw, n, said) if model.noisy else unchanged(X.shape[1], n)
+        self.efficiency_ = compare(self.cov_params_, raw, n, said) if self.noise_.noisy else unchanged(size, n)
         self.converged_ = True
         self.diagnostics_ = {"converged": True, "n_needed": None}
         return self
+
+
+def _sums_of_pieces(pieces: Iterator[Any], first: int) -> MeanSums | None:
+    """Sums of a partition; those of records that follow `first` are the same."""
+    return MeanSums.of(x for x, _ in pieces)
+
+
+def _averaged(tables: Sequence[Iterator[Floats]]) -> Iterator[Floats]:
+    """Yield the means over releases of the same records."""
+    for pieces in zip(*tables, strict=True):
+        yield np.mean(pieces, axis=0)

@@ -16,10 +16,10 @@ from privfit.estimators.clusters import released_clusters
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.groups import check_groups, label_numbers, labels_of, level_of, make_samples, scaled, together
 from privfit.estimators.noise import resolve_noise
-from privfit.estimators.reading import Passes, Source, open_source
+from privfit.estimators.reading import Passes, Source, once, open_source
 from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.row_noise import RowNoise
-from privfit.estimators.sources import is_plain, open_sources, released_sources
+from privfit.estimators.sources import is_plain, learn_names, open_sources, released_sources
 
 __all__ = ["PiecesMixin"]
 
@@ -141,7 +141,7 @@ class PiecesMixin:
         self._check_parameters()  # type: ignore[attr-defined]
         names, source = dask_source(frame, target, features, self.noise, label=self._is_label)
         self._target, self._range = target, declared_range(open_source(frame), target)
-        self._name_features(names, ["pandas"])
+        learn_names(self, names, [])
         return self._fit_groups([[source]], names, Passes(False, source.n), keep_records)
 
     def _fit_releases(
@@ -151,7 +151,7 @@ class PiecesMixin:
         opened = open_sources(releases)
         names, groups = released_sources(opened, target, features, label=self._is_label, same_rows=same_rows)
         self._target, self._range = target, declared_range(opened[0], target)
-        self._name_features(names, [str(getattr(own, "kind", "numpy")) for own in opened])
+        learn_names(self, names, opened)
         passes = Passes(progress, sum(group[0].n for group in groups))
         return self._fit_groups(groups, names, passes, keep_records)
 
@@ -161,7 +161,7 @@ class PiecesMixin:
         for rows, law in noise.split(len(X)):
             model = resolve_noise(law, names, "y", label=self._is_label)
             piece = (X[rows], np.asarray(y)[rows])
-            groups.append([Source(model, rows.size, partial(_once, piece), held=True)])
+            groups.append([Source(model, rows.size, partial(once, piece), held=True)])
         return self._fit_groups(groups, names, Passes(), keep_records)
 
     def _fit_groups(
@@ -210,15 +210,3 @@ class PiecesMixin:
             least = min((own[3] for own in levels if own[0].variances[-1] == 0.0), default=np.inf)
             unit = self._learn_level(mean, least)  # type: ignore[attr-defined]
         return [[partial(scaled, unit) for _ in group] for group in groups]
-
-    def _name_features(self, names: Sequence[Any], kinds: Sequence[str]) -> None:
-        """Learn names as scikit-learn does from a table."""
-        self.n_features_in_ = len(names)
-        if "numpy" not in kinds and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-
-def _once(piece: Any) -> Any:
-    return iter([piece])

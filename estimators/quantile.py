@@ -3,8 +3,8 @@ r"""Quantiles of released columns: quantile regression on a constant, one column
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +15,17 @@ from privfit.estimators.checks import read_columns
 from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.errors import SmallSampleWarning
-from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.groups import column_of, together
+from privfit.estimators.growing import Grown, grown
+from privfit.estimators.noise import resolve_noise
 from privfit.estimators.noncrossing import check_quantiles, rearrange
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_regression import QuantileRegression
-from privfit.estimators.released import check_roles, declared_range, read_release
+from privfit.estimators.reading import Passes, Source, once
+from privfit.estimators.released import declared_range
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.solver import Solution
+from privfit.estimators.sources import learn_names, open_sources, released_sources
 
 __all__ = ["Quantile"]
 
@@ -29,12 +33,17 @@ Floats = NDArray[np.float64]
 
 
 class _ColumnQuantile(QuantileRegression):
-    """Quantile of one column; keeps each record's influence for the joint covariance of several columns."""
+    """Quantile of one column; keeps how to compute each record's influence, for the joint covariance of columns."""
 
     def _finish(self, solution: Solution, problem: Problem) -> None:
-        scores = problem.risk.scores(solution.theta)
         curvature = solution.hessian[0, 0] if solution.positive else np.inf
-        self.influence_ = problem.coordinates.response_scale * (scores[0] - scores[0].mean()) / curvature
+        self.unit_ = problem.coordinates.response_scale / curvature
+        self.problem_, self.theta_ = problem, solution.theta
+
+    def influence(self) -> Iterator[Floats]:
+        """Influence of every record, not centred, in blocks of shape (m,)."""
+        for block in self.problem_.risk.score_blocks(self.theta_):
+            yield self.unit_ * block[0]
 
 
 class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
@@ -66,6 +75,8 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     >>> Quantile(0.5).fit([[1.0], [2.0], [9.0]]).quantile_
     array([2.])
     """
+
+    _grown: Grown | None = None
 
     def __init__(
         self,
@@ -106,69 +117,120 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         """
         X = read_columns(self, X)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        return self._fit(X, resolve_noise(self.noise, names, None), names, clusters=clusters)
+        self._grown = None
+        return self._fit([[self._table(X, names)]], names, Passes(), clusters=clusters)
 
-    def fit_release(self, release: Any, features: Any = None) -> Self:
-        """Estimate quantiles of columns of a release.
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add records: afterwards the fit is that of all records so far, exactly.
+
+        The records are kept (d n numbers), and every call fits anew: a quantile is no function of sums.
 
         Parameters
         ----------
-        release : Release
-        features : str, int or sequence of these, optional
+        X : array_like, shape (m, d)
+            The columns of the earlier records, under the law in ``noise=``, which may have been changed since.
 
         Returns
         -------
         self
         """
-        X, _, names, laws = read_release(release, None, features)
-        check_roles(None, names, laws, label=False)
-        X = read_columns(self, X)
-        ranges = [declared_range(release, name) for name in names]
-        return self._fit(X, resolve_noise(laws, names, None, strict=False), names, ranges)
+        X = read_columns(self, X, reset=self._grown is None)
+        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        self._grown = grown(self._grown, names, [[self._table(X, names)]])
+        return self._fit(self._grown.groups, names, Passes())
+
+    def fit_release(
+        self, release: Any, features: Any = None, *, same_rows: bool = False, progress: Any = False
+    ) -> Self:
+        """Estimate quantiles of columns of a release, or of several.
+
+        Parameters
+        ----------
+        release : Release, ReleaseReader, path, or list of these
+            In memory, or on disk: read in pieces, several times for each quantile. A list is of releases of different
+            records.
+        features : str, int or sequence of these, optional
+        same_rows : bool
+            The listed releases are of the same records in the same order, with new noise each.
+        progress : bool or callable, optional
+            See `LinearRegression.fit_release`.
+
+        Returns
+        -------
+        self
+        """
+        self._grown = None
+        return self._fit(*self._released(release, features, same_rows, progress))
+
+    def partial_fit_release(self, release: Any, features: Any = None, *, progress: Any = False) -> Self:
+        """Add the records of a release, or of several, with their own law; see `partial_fit` and `fit_release`."""
+        groups, names, passes, ranges = self._released(release, features, False, progress)
+        self._grown = grown(self._grown, names, groups)
+        return self._fit(self._grown.groups, names, passes, ranges)
+
+    def fit_dask(self, frame: Any, features: Any = None) -> Self:
+        """Estimate quantiles of columns of a Dask DataFrame, or of a release in files; see `LinearRegression.fit_dask`.
+
+        The joint covariance fetches the released columns, partition by partition.
+        """
+        from privfit.estimators.dask_fit import dask_source
+
+        names, source = dask_source(frame, None, features, self.noise, label=False)
+        learn_names(self, names, [])
+        self._grown = None
+        return self._fit([[source]], names, Passes(False, source.n))
+
+    def _table(self, X: Floats, names: Sequence[Any]) -> Source:
+        return Source(resolve_noise(self.noise, names, None), len(X), partial(once, (X, None)), held=True)
+
+    def _released(
+        self, release: Any, features: Any, same_rows: bool, progress: Any
+    ) -> tuple[list[list[Source]], list[Any], Passes, list[float | None]]:
+        opened = open_sources(release)
+        names, groups = released_sources(opened, None, features, label=False, same_rows=same_rows)
+        learn_names(self, names, opened)
+        ranges = [declared_range(opened[0], name) for name in names]
+        return groups, names, Passes(progress, sum(group[0].n for group in groups)), ranges
 
     def _fit(
         self,
-        X: Floats,
-        model: NoiseModel,
+        groups: Sequence[Sequence[Source]],
         names: Sequence[Any],
+        passes: Passes,
         ranges: Sequence[float | None] | None = None,
         clusters: Any = None,
     ) -> Self:
-        n, single = len(X), np.ndim(self.quantile) == 0
+        n, single, model = sum(group[0].n for group in groups), np.ndim(self.quantile) == 0, together(groups)
         taus = [self.quantile] if single else check_quantiles(self.quantile)
         codes = None if clusters is None else read_clusters(clusters, n)
         self._groups = None if codes is None else int(codes.max()) + 1
         self.noise_, self._n_records = model, n
         self._names = [str(name) if single else f"{name} @ {tau:g}" for name in names for tau in taus]
-        places = [(j, tau) for j in range(X.shape[1]) for tau in taus]
-        d = len(places)
-        fits, influence = [], np.zeros((d, n))
-        for place, (j, tau) in enumerate(places):
-            own = tuple(
-                replace(part, variances=part.variances[j : j + 1]) for part in model.parts if part.variances[j] > 0
-            )
-            column = NoiseModel(own, 1.0, model.laws, 0)
-            fit = _ColumnQuantile(
-                tau,
-                correction=self.correction if own else "exact",
-                bandwidth=self.bandwidth,
-                draws=self.draws,
-                random_state=self.random_state,
-            )
-            fit._check_parameters()
-            fit._range = None if ranges is None else ranges[j]
-            fit._fit(np.empty((n, 0)), X[:, j], column, [])
-            influence[place] = fit.influence_
-            fits.append(fit)
+        d, fits = len(names) * len(taus), []
+        for j in range(len(names)):
+            column = [[column_of(source, j) for source in group] for group in groups]
+            noisy = any(source.model.noisy for group in column for source in group)
+            for tau in taus:
+                fit = _ColumnQuantile(
+                    tau,
+                    correction=self.correction if noisy else "exact",
+                    bandwidth=self.bandwidth,
+                    draws=self.draws,
+                    random_state=self.random_state,
+                )
+                fit._check_parameters()
+                fit._range = None if ranges is None else ranges[j]
+                fit._fit_groups(column, [], passes)
+                fits.append(fit)
         found = np.array([fit.params_[0] for fit in fits])
         self.quantile_ = found if single else rearrange(found.reshape(-1, len(taus)))
         self.params_ = self.quantile_.ravel()
         independent = np.array([fit.cov_params_[0, 0] for fit in fits])
-        independent[self._drowned(X[:, [j for j, _ in places]], fits)] = np.inf
+        independent[self._drowned(fits)] = np.inf
         self.cov_params_ = np.diag(independent)
         good = np.isfinite(independent)
         if n > 1:
-            self.cov_params_[np.ix_(good, good)] = mean_covariance(influence[good], codes)
+            self.cov_params_[np.ix_(good, good)] = _joint([f for f, own in zip(fits, good, strict=True) if own], codes)
         factors = np.array([fit.efficiency_.factors[0] for fit in fits])
         if model.noisy:
             said = next(fit.efficiency_.assumption for fit in fits if fit.noise_.noisy)
@@ -186,7 +248,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             self.diagnostics_ |= {key: worst[key] for key in ("n_needed", "n_needed_is_bound")}
         return self
 
-    def _drowned(self, X: Floats, fits: Sequence[Any]) -> list[int]:
+    def _drowned(self, fits: Sequence[Any]) -> list[int]:
         """Columns whose released variance is not above that of their noise; warns of them and of wide smoothing.
 
         A bandwidth beyond half the standard deviation of the data leaves a bias that the interval does not
@@ -198,7 +260,7 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             noise = float(fit.noise_.covariance.sum())
             if not noise:
                 continue
-            raw = float(X[:, j].var()) - noise
+            raw = float(fit.problem_.coordinates.response_scale) ** 2 - noise
             if raw <= 0:
                 drowned.append(j)
                 warnings.warn(
@@ -216,3 +278,15 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                     stacklevel=4,
                 )
         return drowned
+
+
+def _joint(fits: Sequence[_ColumnQuantile], codes: Any) -> Floats:
+    """Joint covariance of the quantiles, from the influence of each record on each of them."""
+    blocks = (np.stack(own) for own in zip(*(fit.influence() for fit in fits), strict=True))
+    if codes is not None:
+        influence = np.concatenate(list(blocks), axis=1)
+        return mean_covariance(influence - influence.mean(axis=1, keepdims=True), codes)
+    n, total, products = 0, np.zeros(len(fits)), np.zeros((len(fits), len(fits)))
+    for block in blocks:
+        n, total, products = n + block.shape[1], total + block.sum(axis=1), products + block @ block.T
+    return np.asarray((products - np.outer(total, total) / n) / (n - 1) / n, float)

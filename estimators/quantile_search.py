@@ -6,7 +6,9 @@ as a small linear programme (Portnoy & Koenker 1997).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import continuation
 from privfit.estimators.solver import Solution
+from privfit.estimators.strata import Chunk
 
 __all__ = ["search_quantile", "vertex"]
 
@@ -62,32 +65,62 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, eye_array, hstack
 
-    design = risk.design
-    residual = design.index(theta)
-    offset = np.zeros(risk.n) if design.offset is None else design.offset
-    order = np.argsort(np.abs(residual), kind="stable")
     count = min(risk.n, 50 * risk.size + 100)
     while count <= min(risk.n, 4000):
-        near, far = order[:count], order[count:]
-        signs = quantile - (residual[far] < 0)
-        matrix = design.matrix[:, near]
-        cost = np.concatenate(
-            [
-                design.matrix[:, far] @ signs,
-                np.full(count, quantile),
-                np.full(count, 1.0 - quantile),
-            ]
-        )
-        unit: Any = eye_array(count)
-        equality: Any = hstack([csr_array(matrix.T), -unit, unit])  # sparse: 2 count + p columns, few entries
-        limits = [(-b, b) if np.isfinite(b) else (None, None) for b in bound] + [(0, None)] * (2 * count)
-        answer = linprog(cost, A_eq=equality, b_eq=-offset[near], bounds=limits, method="highs-ds")
+        cut = _cut(risk, theta, count)
+        parts = risk.each(partial(_near_and_far, theta, cut, quantile))
+        matrix = np.concatenate([own[0] for own in parts], axis=1)
+        offset = np.concatenate([own[1] for own in parts])
+        near = offset.size
+        if near > 8000:
+            return None
+        cost = np.concatenate([sum(own[2] for own in parts), np.full(near, quantile), np.full(near, 1.0 - quantile)])
+        unit: Any = eye_array(near)
+        equality: Any = hstack([csr_array(matrix.T), -unit, unit])  # sparse: 2 near + p columns, few entries
+        limits = [(-b, b) if np.isfinite(b) else (None, None) for b in bound] + [(0, None)] * (2 * near)
+        answer = linprog(cost, A_eq=equality, b_eq=-offset, bounds=limits, method="highs-ds")
         if answer.status == 0 and answer.x is not None:
             found = np.asarray(answer.x[: risk.size], float)
-            moved = design.index(found)[far]
-            if not np.any(np.sign(moved) * np.sign(residual[far]) < 0):
+            if not any(risk.each(partial(_crosses, theta, cut, found))):
                 return found
-        if count == risk.n:
+        if near == risk.n:
             return None
         count = min(risk.n, 4 * count)
     return None
+
+
+def _cut(risk: Risk, theta: Floats, count: int) -> float:
+    """Largest absolute residual of about `count` near records: told by a sample where records are not in memory."""
+    few = risk if risk.held else risk.thinned(100_000)
+    sizes = np.sort(np.abs(few.design.index(theta)))
+    if few.n == risk.n:
+        return float(sizes[count - 1])
+    place = min(few.n, max(1000, round(count * few.n / risk.n)))
+    return float(sizes[place - 1]) * (count / risk.n) / (place / few.n)
+
+
+def _near_and_far(
+    theta: Floats, cut: float, quantile: float, chunks: Iterator[Chunk], first: int
+) -> tuple[Floats, Floats, Floats]:
+    """Near records, and the linear term of the far ones; where they are counted from `first` plays no part."""
+    near, offsets, total = [], [], np.zeros(theta.size)
+    for chunk in chunks:
+        design = chunk.designs[0]
+        residual = design.index(theta)
+        offset = np.zeros(residual.size) if design.offset is None else design.offset
+        close = np.abs(residual) <= cut
+        near.append(design.matrix[:, close])
+        offsets.append(offset[close])
+        total += design.matrix @ np.where(close, 0.0, quantile - (residual < 0))
+    if not near:
+        return np.zeros((theta.size, 0)), np.zeros(0), total
+    return np.concatenate(near, axis=1), np.concatenate(offsets), total
+
+
+def _crosses(theta: Floats, cut: float, found: Floats, chunks: Iterator[Chunk], first: int) -> bool:
+    """Whether a far record has changed its sign; where they are counted from `first` plays no part."""
+    wrong = False
+    for chunk in chunks:
+        residual, moved = chunk.designs[0].index(theta), chunk.designs[0].index(found)
+        wrong |= bool(((np.abs(residual) > cut) & (np.sign(moved) * np.sign(residual) < 0)).any())
+    return wrong

@@ -22,7 +22,7 @@ from privfit.estimators.released import read_release
 from privfit.mechanisms.progress import Progress, check_progress, showing
 from privfit.mechanisms.reader import ReleaseReader, open_release
 
-__all__ = ["CHUNK", "Passes", "Source", "check_piece", "fixed_chunks", "open_source", "read_pieces"]
+__all__ = ["CHUNK", "Passes", "Source", "check_piece", "fixed_chunks", "once", "open_source", "read_pieces"]
 
 Floats = NDArray[np.float64]
 Piece = tuple[Floats, Any]
@@ -157,6 +157,17 @@ def check_piece(frame: Any, response: Any, *, label: bool) -> Piece:
 
 class _Checker(BaseEstimator):  # type: ignore[misc]
     """Stands for an estimator that has not learned names."""
+
+
+def once(piece: Piece) -> Iterator[Piece]:
+    """Return an iterator over records in memory.
+
+    Examples
+    --------
+    >>> [x.shape for x, _ in once((np.ones((2, 1)), None))]
+    [(2, 1)]
+    """
+    return iter([piece])
 
 
 def fixed_chunks(pieces: Iterable[Piece], rows: int = CHUNK) -> Iterator[Piece]:

@@ -6,9 +6,9 @@ Records are passed over stratum by stratum (`strata`), each with noise of its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from privfit.estimators.symbols import Symbol
 __all__ = ["Design", "Risk"]
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 _SAMPLE = 100_000
 
 
@@ -165,8 +166,12 @@ class Risk:
             if self.labelled:
                 return 0.0, 0.0
             return min(own[0].low for own in self._moments()), max(own[0].high for own in self._moments())
-        ends = [end for s in self.strata for end in s.records.each(partial(_index_range, theta))]
+        ends = self.each(partial(_index_range, theta))
         return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def each(self, task: Callable[[Iterator[Chunk], int], T]) -> list[T]:
+        """Pass over the records: the results of consecutive groups of them, in order (see `strata.Records`)."""
+        return [own for stratum in self.strata for own in stratum.records.each(task)]
 
     def value(self, theta: Floats) -> float:
         """Risk at theta."""

@@ -14,7 +14,7 @@ from privfit.estimators.reading import Piece, Source, check_piece, open_source, 
 from privfit.estimators.released import check_roles, chosen_columns, declared_labels, declared_range, read_release
 from privfit.mechanisms.reader import ReleaseReader
 
-__all__ = ["is_plain", "open_sources", "released_sources"]
+__all__ = ["is_plain", "learn_names", "open_sources", "released_sources"]
 
 
 def is_plain(release: Any) -> bool:
@@ -27,6 +27,25 @@ def is_plain(release: Any) -> bool:
     """
     in_files = not hasattr(release, "frame") and isinstance(getattr(release, "path", None), Path)
     return not isinstance(release, (list, tuple, str, Path)) and not in_files
+
+
+def learn_names(estimator: Any, names: Sequence[Any], releases: Sequence[Any]) -> None:
+    """Give an estimator the names of its columns, as scikit-learn does: those of tables, not of arrays.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace()
+    >>> learn_names(model, ["a", "b"], [SimpleNamespace(kind="pandas")])
+    >>> model.n_features_in_, model.feature_names_in_.tolist()
+    (2, ['a', 'b'])
+    """
+    estimator.n_features_in_ = len(names)
+    arrays = any(getattr(own, "kind", "pandas") == "numpy" for own in releases)
+    if not arrays and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
 
 def open_sources(releases: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privfit.mechanisms.categories import Categories
+from privfit.mechanisms.cells import check_names
 from privfit.mechanisms.frames import read_table
 from privfit.mechanisms.plan import Plan
 
@@ -47,6 +48,7 @@ def dense_table(X: Any) -> Any:
 
     if issparse(X):
         raise TypeError("X must be dense: sparse data is not supported, since noise is never 0. Use X.toarray().")
+    check_names(X)
     table = X if nw.dependencies.is_into_dataframe(X) else _as_array(X)
     if isinstance(table, np.ndarray) and table.dtype.kind == "c":
         raise ValueError("X must hold real numbers: Complex data not supported. Release real and imaginary parts.")

@@ -61,6 +61,21 @@ def _numbers(output: Any) -> Floats | None:
     return array.astype(np.float64).ravel() if array.dtype.kind in "biuf" else None
 
 
+def _beyond(numbers: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows of an array of shape (n, width) with whole numbers that floats do not tell from others."""
+    if numbers.dtype.kind not in "iu" or numbers.dtype.itemsize < 8:
+        return np.zeros(0, dtype=np.intp)
+    below = numbers < -(2**53) if numbers.dtype.kind == "i" else np.zeros(numbers.shape, dtype=np.bool_)
+    return np.flatnonzero(((numbers > 2**53) | below).any(axis=1))
+
+
+def _key(output: Any, numbers: Floats | None) -> Hashable:
+    if numbers is None:
+        return _label(output)
+    whole = np.asarray(output).reshape(1, -1)
+    return (whole.size, whole.tobytes()) if len(_beyond(whole)) else _pattern(numbers)
+
+
 def _label(output: Any) -> Hashable:
     try:
         hash(output)
@@ -89,10 +104,12 @@ def read_outputs(outputs: Any, width: int | None = None) -> Outcomes:
         keys: list[Hashable] = [(values.shape[1], b"")] * len(values)
         for odd in np.flatnonzero(~np.isfinite(values).all(axis=1)).tolist():
             keys[odd] = _pattern(values[odd])
+        for odd in _beyond(outputs.reshape(len(outputs), -1)).tolist():
+            keys[odd] = (values.shape[1], outputs[odd].tobytes())
         room = 0 if width is None else max(width - values.shape[1], 0)
         return Outcomes(np.pad(values, ((0, 0), (0, room)), constant_values=np.nan)[:, : width or WIDEST], keys)
     found = [_numbers(output) for output in outputs]
-    keys = [_label(out) if own is None else _pattern(own) for out, own in zip(outputs, found, strict=True)]
+    keys = [_key(out, own) for out, own in zip(outputs, found, strict=True)]
     longest = max((own.size for own in found if own is not None), default=0)
     width = min(longest, WIDEST) if width is None else width
     values = np.full((len(found), width), np.nan)

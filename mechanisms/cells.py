@@ -53,9 +53,11 @@ def array_cells(values: NDArray[Any], what: str) -> Cells:
     """
     if values.dtype.kind == "T":
         return "text", "string", values.astype(object)
+    # the width of text is the length of its longest cell, which is nobody's business
+    name = {"U": "str", "S": "bytes"}.get(values.dtype.kind, "structured" if values.dtype.names else str(values.dtype))
     if values.dtype.kind not in _FAMILIES:
-        raise _unreadable(what, "structured" if values.dtype.names else values.dtype, values.dtype.kind)
-    return _FAMILIES[values.dtype.kind], str(values.dtype), values
+        raise _unreadable(what, name, values.dtype.kind)
+    return _FAMILIES[values.dtype.kind], name, values
 
 
 def frame_cells(native: Any, kind: str, column: Any, most: int | None = None) -> Cells:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privfit.mechanisms.cells import check_names
 from privfit.mechanisms.charging import spending
 from privfit.mechanisms.columns import Column
 from privfit.mechanisms.frames import read_table
@@ -150,6 +151,7 @@ def _ids_and_table(data: Any, ids: Any) -> tuple[Any, Any]:
         return (ids if hasattr(ids, "__len__") else list(ids)), data
     import narwhals as nw
 
+    check_names(data)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame) or ids not in frame.columns:
         raise ValueError(f"ids must name a column of data or hold the ids, got the name {ids!r} that data has not.")

@@ -115,3 +115,12 @@ def test_what_the_samples_prove_is_true_and_close():
     for point in report.points:
         assert point.alpha_low <= point.alpha <= point.alpha_high and point.beta_low <= point.beta <= point.beta_high
         assert point.beta_high >= true.curve(point.alpha_high) and point.alpha_high >= true.curve(point.beta_high)
+
+
+@pytest.mark.parametrize("far", [2**53 + 2, -(2**60), 2**62])
+def test_whole_numbers_beyond_the_digits_of_floats_are_told_apart(far):
+    def several(x, n):
+        return np.full(n, far, dtype=np.int64) + np.int64(x)
+
+    for mechanism in (several, lambda x: far + x, lambda x: [0, far + x]):
+        assert not audit(mechanism, claimed=laplace(1.0), inputs=(0, 1), samples=2000).passed

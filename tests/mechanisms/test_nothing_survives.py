@@ -302,3 +302,26 @@ def test_a_damaged_source_is_not_quoted_behind_the_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="is damaged") as caught:
         sources.Reader(source, ["x"]).read(0, 1)
     assert not found(everything_said(caught.value))
+
+
+def test_names_that_repeat_and_widths_of_text_are_not_told(tmp_path):
+    from privfit.accounting import GDP, Ledger
+    from privfit.estimators import ReleaseTransformer
+    from privfit.mechanisms.incremental import release_new
+    from privfit.mechanisms.record_book import RecordBook
+
+    law, box = Gaussian(4.0), Box({"x": (0, 1)})
+    twice = pd.DataFrame([[0.1, 0.2]], columns=[TEXTS[0]] * 2)
+    spend = {"book": RecordBook(tmp_path / "book"), "ledger": Ledger(GDP(1.0)), "part": "first"}
+    for call in (
+        lambda: ReleaseTransformer(law, (0, 1)).fit(twice),
+        lambda: release_new(twice, law, box, ids="x", **spend),
+    ):
+        with pytest.raises(ValueError, match="must be distinct") as caught:
+            call()
+        assert not found(everything_said(caught.value))
+    for width in (1, 12345):
+        for cell in ("a" * width, b"a" * width):
+            with pytest.raises(TypeError) as caught:
+                release(np.array([[cell]]), law, Box({0: (0, 1)}))
+            assert "12345" not in str(caught.value)

@@ -81,7 +81,9 @@ def audit(
     given: Annotated[
         list[str] | None,
         typer.Option(
-            "--input", metavar="VALUE", help="Input of a function, Python literal or text; twice, the claim is for first against second."
+            "--input",
+            metavar="VALUE",
+            help="Input of a function: Python literal or text. Twice; the claim is for the first against the second.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(help="Outputs drawn of each of the two inputs.")] = 50_000,

@@ -170,7 +170,7 @@ def _chapter(
 
     path = folder / f"adult-epsilon-{epsilon:g}.parquet"
     own = _release(table, _laws(epsilon, shape="best"))
-    own.save(path)
+    own.save(path, overwrite=True)
     path.with_suffix(".txt").write_text(own.report() + "\n", encoding="utf-8")
     result.files += [path, path.with_suffix(".txt")]
     # From here on everything comes from the file alone, read without pandas or polars.

@@ -32,7 +32,7 @@ from privfit.mechanisms.releasing import Release
 __all__ = ["KEY", "load_release", "save_release"]
 
 
-def save_release(release: Release, path: Any, allow_insecure: bool = False) -> None:
+def save_release(release: Release, path: Any, allow_insecure: bool = False, overwrite: bool = False) -> None:
     """Write a release with its law (see `Release.save`).
 
     Parameters
@@ -41,8 +41,8 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False) -> N
     path : str or path
         The end of the name says what is written: .parquet or .pq; .arrow, .feather or .ipc; .csv, with the law in
         ``<name>.csv.law.json``. A name without an ending, one that ends in "/", or an empty folder becomes a folder
-        of Parquet parts. An existing file is replaced as a whole; a folder with something in it is refused.
-    allow_insecure : bool
+        of Parquet parts.
+    allow_insecure, overwrite : bool
 
     Raises
     ------
@@ -50,7 +50,7 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False) -> N
         If the release is not secure and `allow_insecure` is not set, the ending is not known, or the format cannot
         hold the columns.
     FileExistsError
-        If the folder is not empty.
+        If the file exists and `overwrite` is not set, or the folder is not empty.
     """
     if not release.secure and allow_insecure is not True:
         raise ValueError(
@@ -58,6 +58,11 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False) -> N
             "without rng, or pass allow_insecure=True for a simulation."
         )
     place, format_ = Path(path), _format(path)
+    if format_ != "folder" and not overwrite and place.exists():
+        raise FileExistsError(
+            f"{place} exists, and may be the private table or a release that somebody has. Choose another name, or "
+            "pass overwrite=True."
+        )
     flat = release.kind == "numpy" and release.frame.ndim == 1
     plan = Plan(release.law, as_domains(release.domain), release.public, release.rounding)
     header = Header(plan, release.names, release.kind, release.secure, flat)

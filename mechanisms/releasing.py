@@ -90,27 +90,29 @@ class Release:
 
         return report(self)
 
-    def save(self, path: Any, allow_insecure: bool = False) -> None:
+    def save(self, path: Any, allow_insecure: bool = False, overwrite: bool = False) -> None:
         """Write the table with its law; the ending of the name decides the format.
 
         Parameters
         ----------
         path : str or path
             ``.parquet``, ``.arrow``, or ``.csv``, whose law lies beside it in ``name.csv.law.json``; without an ending,
-            a folder of Parquet parts. A file of that name is replaced, as a whole.
+            a folder of Parquet parts.
         allow_insecure : bool
             Write a release whose noise can be reproduced, too; the file says so.
+        overwrite : bool
+            Replace an existing file, as a whole. It may be the private table, or a release that somebody has.
 
         Raises
         ------
         ValueError
             If the release is not secure and `allow_insecure` is not set, or the ending is unknown.
         FileExistsError
-            If there is a folder of that name that holds something else.
+            If there is a file of that name and `overwrite` is not set, or a folder that holds something.
         """
         from privfit.mechanisms.files import save_release
 
-        save_release(self, path, allow_insecure)
+        save_release(self, path, allow_insecure, overwrite)
 
 
 def release(

@@ -7,6 +7,7 @@ shape infinity the Gaussian. Its trade-off curve depends only on d, k and c = |S
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
@@ -73,7 +74,7 @@ class SymmetricLaplace(ContinuousLaw):
         protect: str = "record",
         relative_scales: ArrayLike | None = None,
         *,
-        shape: int = 1,
+        shape: int | None = None,
         releases: int = 1,
     ) -> Self: ...
     @overload
@@ -96,7 +97,7 @@ class SymmetricLaplace(ContinuousLaw):
         protect: str = "record",
         relative_scales: ArrayLike | None = None,
         *,
-        shape: int | str = 1,
+        shape: int | str | None = None,
         releases: int = 1,
     ) -> Any:
         """Return the smallest noise that meets a target; see `AdditiveLaw.calibrate`.
@@ -105,8 +106,8 @@ class SymmetricLaplace(ContinuousLaw):
         ----------
         target, domain, protect, relative_scales, releases
             As for every law.
-        shape : int or "best"
-            Shape k, or "best" for the integer shape with the smallest variance (near dim/2 + 1 when delta
+        shape : int or "best", optional
+            Shape k, by default 1, or "best" for the integer shape with the smallest variance (near dim/2 + 1 when delta
             is small). The law returned carries the shape that was chosen, and where no shape needs less noise
             than shape infinity (small advantages, many releases) it is that: a `Gaussian` law.
 
@@ -114,6 +115,12 @@ class SymmetricLaplace(ContinuousLaw):
         -------
         SymmetricLaplace
             With ``shape="best"`` never more noise than ``Gaussian.calibrate``, whose law it may be.
+
+        Warns
+        -----
+        UserWarning
+            If no shape was asked for and shape 1 needs more than twice the variance of Gaussian noise, as it does at
+            a small delta with three or more columns.
 
         Examples
         --------
@@ -129,8 +136,11 @@ class SymmetricLaplace(ContinuousLaw):
             from privfit.mechanisms.calibration import best_shape
 
             return best_shape(cls, target, domain, protect, relative_scales, shape, releases)
-        shape = check_integer("shape", shape, 1, SHAPE_MAX, hint='Or pass shape="best".')
-        return cls._calibrate(target, domain, protect, relative_scales, releases, shape=shape)
+        own = check_integer("shape", 1 if shape is None else shape, 1, SHAPE_MAX, hint='Or pass shape="best".')
+        law = cls._calibrate(target, domain, protect, relative_scales, releases, shape=own)
+        if shape is None:
+            _compare_with_gaussian(law, target, domain, protect, relative_scales, releases)
+        return law
 
     @property
     def _unit_variance(self) -> float:
@@ -146,3 +156,23 @@ class SymmetricLaplace(ContinuousLaw):
             yield noise
         else:
             yield from normal_coordinates(words, rows, dim, gamma_rows(words, rows, self.shape))
+
+
+def _compare_with_gaussian(
+    law: SymmetricLaplace, target: Any, domain: Any, protect: str, relative_scales: ArrayLike | None, releases: int
+) -> None:
+    """Warn of a shape that nobody chose and that costs much."""
+    from privfit.mechanisms.gaussian import Gaussian
+
+    try:
+        plain = Gaussian.calibrate(target, domain, protect, relative_scales, releases=releases)
+    except (ArithmeticError, ValueError):
+        return  # a target that Gaussian noise cannot meet
+    ratio = float((law.scales(domain.dim)[0] / plain.scales(domain.dim)[0]) ** 2)
+    if ratio > 2.0:
+        warnings.warn(
+            f"shape 1 needs {ratio:.3g} times the variance of Gaussian noise for this target. Pass shape='best' for "
+            "the shape with the least noise (or shape=1, if you mean it).",
+            UserWarning,
+            stacklevel=3,
+        )

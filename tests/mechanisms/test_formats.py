@@ -98,7 +98,10 @@ def test_saving_replaces_a_file_as_a_whole(tmp_path):
     second = released()
     for name in ("r.parquet", "r.arrow", "r.csv"):
         first.save(tmp_path / name)
-        second.save(tmp_path / name)
+        with pytest.raises(FileExistsError, match="overwrite=True"):
+            second.save(tmp_path / name)
+        assert load_release(tmp_path / name).frame.equals(first.frame)
+        second.save(tmp_path / name, overwrite=True)
         assert load_release(tmp_path / name).frame.equals(second.frame)
     assert not list(tmp_path.glob(".*"))
     (tmp_path / "file").write_text("not a folder")

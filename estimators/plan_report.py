@@ -51,7 +51,7 @@ class PlanReport:
     >>> from privfit.accounting import Budget
     >>> from privfit.estimators.planning import plan
     >>> from privfit.mechanisms import Box
-    >>> found = plan("mean", Budget(1.0, 1e-5), Box({"x": (0, 1)}), 10_000)
+    >>> found = plan("mean", Budget(1.0, 1e-5), Box({"x": (0, 1)}), 10_000, ["laplace", "gaussian"])
     >>> found.best.mechanism, found.required_n(0.001) > 10_000
     ('laplace', True)
     """

@@ -67,8 +67,8 @@ def plan(
     ----------
     task : estimator or {"mean", "linear", "logistic", "quantile"}
         What will be estimated: a mean, quantiles, or a linear (ridge), logistic, quantile or Poisson regression (the
-        last from a pilot with its target). "quantile" is a `QuantileRegression` with a target and a `Quantile` without. Of an
-        estimator its noise, penalties and bounds are not used.
+        last from a pilot with its target). "quantile" is a `QuantileRegression` with a target and a `Quantile`
+        without. Of an estimator its noise, penalties and bounds are not used.
     budget : Budget, GDP, Advantage, ErrorRates or TradeOffCurve
         What the release has to guarantee.
     domain : Box, Ball, Categories or tuple of them

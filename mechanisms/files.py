@@ -15,6 +15,7 @@ from privfit.mechanisms.dataset import finish_dataset, write_part
 from privfit.mechanisms.digests import PART_ROWS, content_digests
 from privfit.mechanisms.domains import as_domains
 from privfit.mechanisms.formats import (
+    LAW_SUFFIX,
     SUFFIXES,
     canonical,
     csv_table,
@@ -58,11 +59,13 @@ def save_release(release: Release, path: Any, allow_insecure: bool = False, over
             "without rng, or pass allow_insecure=True for a simulation."
         )
     place, format_ = Path(path), _format(path)
-    if format_ != "folder" and not overwrite and place.exists():
-        raise FileExistsError(
-            f"{place} exists, and may be the private table or a release that somebody has. Choose another name, or "
-            "pass overwrite=True."
-        )
+    written = {"folder": [], "csv": [place, place.with_name(place.name + LAW_SUFFIX)]}.get(format_, [place])
+    for own in written if not overwrite else []:
+        if own.exists():
+            raise FileExistsError(
+                f"{own} exists, and may be the private table or a release that somebody has. Choose another name, or "
+                "pass overwrite=True."
+            )
     flat = release.kind == "numpy" and release.frame.ndim == 1
     plan = Plan(release.law, as_domains(release.domain), release.public, release.rounding)
     header = Header(plan, release.names, release.kind, release.secure, flat)

@@ -166,3 +166,12 @@ def test_maps_come_back_from_every_format(ending, entries, tmp_path):
     done = release(table, Gaussian(1.0), Box({"x": (0, 1)}), public=["p"])
     done.save(tmp_path / f"r{ending}")
     assert load_release(tmp_path / f"r{ending}").frame["p"].to_pylist() == [[("a", 1)], None, []]
+
+
+def test_a_law_that_stands_beside_no_csv_is_not_replaced(tmp_path):
+    (tmp_path / "r.csv.law.json").write_text("somebody's")
+    done = release(np.zeros((2, 1)), Gaussian(1.0), Box({0: (0, 1)}))
+    with pytest.raises(FileExistsError, match=r"r\.csv\.law\.json exists"):
+        done.save(tmp_path / "r.csv")
+    done.save(tmp_path / "r.csv", overwrite=True)
+    assert load_release(tmp_path / "r.csv").n_rows == 2

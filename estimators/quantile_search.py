@@ -19,7 +19,7 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import continuation
 from privfit.estimators.solver import Solution
-from privfit.estimators.strata import Chunk
+from privfit.estimators.strata import Chunk, Design
 
 __all__ = ["search_quantile", "vertex"]
 
@@ -68,7 +68,7 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     count = min(risk.n, 50 * risk.size + 100)
     while count <= min(risk.n, 4000):
         cut = _cut(risk, theta, count)
-        parts = risk.each(partial(_near_and_far, theta, cut, quantile))
+        parts = risk.each(partial(_near_and_far, theta, cut, count, quantile))
         matrix = np.concatenate([own[0] for own in parts], axis=1)
         offset = np.concatenate([own[1] for own in parts])
         near = offset.size
@@ -81,7 +81,7 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
         answer = linprog(cost, A_eq=equality, b_eq=-offset, bounds=limits, method="highs-ds")
         if answer.status == 0 and answer.x is not None:
             found = np.asarray(answer.x[: risk.size], float)
-            if not any(risk.each(partial(_crosses, theta, cut, found))):
+            if not any(risk.each(partial(_crosses, theta, cut, count, found))):
                 return found
         if near == risk.n:
             return None
@@ -100,15 +100,12 @@ def _cut(risk: Risk, theta: Floats, count: int) -> float:
 
 
 def _near_and_far(
-    theta: Floats, cut: float, quantile: float, chunks: Iterator[Chunk], first: int
+    theta: Floats, cut: float, count: int, quantile: float, chunks: Iterator[Chunk], first: int
 ) -> tuple[Floats, Floats, Floats]:
     """Near records, and the linear term of the far ones; where they are counted from `first` plays no part."""
     near, offsets, total = [], [], np.zeros(theta.size)
-    for chunk in chunks:
-        design = chunk.designs[0]
-        residual = design.index(theta)
+    for design, residual, close in _close(theta, cut, count, chunks):
         offset = np.zeros(residual.size) if design.offset is None else design.offset
-        close = np.abs(residual) <= cut
         near.append(design.matrix[:, close])
         offsets.append(offset[close])
         total += design.matrix @ np.where(close, 0.0, quantile - (residual < 0))
@@ -117,10 +114,25 @@ def _near_and_far(
     return np.concatenate(near, axis=1), np.concatenate(offsets), total
 
 
-def _crosses(theta: Floats, cut: float, found: Floats, chunks: Iterator[Chunk], first: int) -> bool:
+def _crosses(theta: Floats, cut: float, count: int, found: Floats, chunks: Iterator[Chunk], first: int) -> bool:
     """Whether a far record has changed its sign; where they are counted from `first` plays no part."""
     wrong = False
-    for chunk in chunks:
-        residual, moved = chunk.designs[0].index(theta), chunk.designs[0].index(found)
-        wrong |= bool(((np.abs(residual) > cut) & (np.sign(moved) * np.sign(residual) < 0)).any())
+    for design, residual, close in _close(theta, cut, count, chunks):
+        wrong |= bool((~close & (np.sign(design.index(found)) * np.sign(residual) < 0)).any())
     return wrong
+
+
+def _close(
+    theta: Floats, cut: float, count: int, chunks: Iterator[Chunk]
+) -> Iterator[tuple[Design, Floats, NDArray[np.bool_]]]:
+    """Yield design, residuals and which of them are near; of residuals as large as the cut, `count` at most are."""
+    room = count
+    for chunk in chunks:
+        design = chunk.designs[0]
+        residual = design.index(theta)
+        size = np.abs(residual)
+        close = size < cut
+        tied = np.flatnonzero(size == cut)[:room]
+        room -= tied.size
+        close[tied] = True
+        yield design, residual, close

@@ -6,8 +6,10 @@ small sample ``Gram - Sigma`` may lose positive definiteness; it is then project
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +17,19 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.estimators.checks import read_columns
+from privfit.estimators.errors import CapabilityError
+from privfit.estimators.groups import together
 from privfit.estimators.least_squares import least_squares
 from privfit.estimators.losses import PolynomialLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
-from privfit.estimators.problem import Problem
+from privfit.estimators.problem import Problem, index_noise, pose
+from privfit.estimators.quartics import GrownSums, Summed
+from privfit.estimators.reading import Passes, Source
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution, minimise
+from privfit.estimators.standardise import Coordinates
+from privfit.estimators.strata import Stratum
 
 __all__ = ["LinearRegression"]
 
@@ -87,6 +95,37 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         self.stabilize = stabilize
         self.draws = draws
         self.random_state = random_state
+
+    def _fit_grown(self, names: Sequence[Any], groups: Sequence[Sequence[Source]], passes: Passes) -> Self:
+        """Fit to the records so far and these: from sums over them, which are passed over once (`quartics`)."""
+        if self.correction not in ("exact", "naive"):
+            raise CapabilityError(
+                f"correction={self.correction!r} draws a second noise, which needs the records again. Use "
+                "correction='exact' for growing data."
+            )
+        sums = GrownSums(list(names)) if self._grown is None else self._grown
+        if sums.names != list(names):
+            raise ValueError(f"X must have the columns of the earlier records, {sums.names[:8]}, got {names[:8]}.")
+        for group in groups:
+            for x, y in passes.over(group[0].pieces(), 0):
+                sums.add(x, np.asarray(y, float), group[0].model)
+        assert sums.columns is not None and sums.response is not None
+        c = Coordinates.of_spreads(sums.columns, sums.response, bool(self.fit_intercept))
+        strata = [
+            Stratum(index_noise([own.model], c, self.correction, 1, False), Summed(own.n, own.chunk(c)))
+            for own in sums.parts
+        ]
+        memo = {
+            "moments": [[own.moments(c)] for own in sums.parts],
+            "samples": [own.chunk(c) for own in sums.parts],
+            "scores": [partial(own.scores, c) for own in sums.parts],
+        }
+        self.noise_ = together([[Source(own.model, own.n, iter)] for own in sums.parts])
+        self._inference(None, False, sum(own.n for own in sums.parts))
+        self._grown = None
+        self._fit_problem(pose(strata, c, self.bound, self._default_bound(self.noise_), memo), names)
+        self._grown = sums
+        return self
 
     def _loss(self, problem: Problem) -> IndexLoss:
         return SquaredLoss()

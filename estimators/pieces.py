@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from privfit.estimators.clusters import released_clusters
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.groups import check_groups, label_numbers, labels_of, level_of, make_samples, scaled, together
+from privfit.estimators.growing import grown
 from privfit.estimators.noise import resolve_noise
 from privfit.estimators.reading import Passes, Source, once, open_source
 from privfit.estimators.released import check_roles, declared_range, read_release
@@ -39,6 +40,7 @@ class PiecesMixin:
     _signs = False  # the label enters as the sign of the rows
     _needs_level = False  # the response enters over its mean
     _range: float | None
+    _grown: Any = None
     _target: Any
     noise: Any
 
@@ -95,6 +97,7 @@ class PiecesMixin:
             if clusters is not None:
                 raise CapabilityError("clusters need one release in memory. Use load_release, or leave them out.")
             return self._fit_releases(release, target, features, same_rows, progress, keep_records)
+        self._grown = None
         clusters, features = released_clusters(release, clusters, target, features)
         frame, response, names, laws = read_release(release, target, features)
         check_roles(target, names, laws, label=self._is_label)
@@ -139,15 +142,84 @@ class PiecesMixin:
         from privfit.estimators.dask_fit import dask_source
 
         self._check_parameters()  # type: ignore[attr-defined]
+        self._grown = None
         names, source = dask_source(frame, target, features, self.noise, label=self._is_label)
         self._target, self._range = target, declared_range(open_source(frame), target)
         learn_names(self, names, [])
         return self._fit_groups([[source]], names, Passes(False, source.n), keep_records)
 
+    def partial_fit(self, X: Any, y: Any, *, classes: Any = None) -> Self:
+        """Add records: afterwards the fit is that of all records so far, exactly.
+
+        The released records are kept (d + 1 numbers each, twice that while it runs), and every call fits all of them;
+        `LinearRegression` keeps sums instead. What an earlier `fit` saw is no part of it.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (m, d)
+            The columns of the earlier records, under the law in ``noise=``, which may have been changed since.
+        y : array_like, shape (m,)
+        classes : array_like, optional
+            Both labels of a classifier, where the first records need not have both.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError, CapabilityError
+            As in `fit`, and for other columns than before.
+        """
+        self._check_parameters()  # type: ignore[attr-defined]
+        self._target, self._range = getattr(y, "name", None), None
+        X, y = self._validate(X, y)  # type: ignore[attr-defined]
+        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        if isinstance(self.noise, RowNoise):
+            raise CapabilityError("partial_fit takes one law for the records of a call. Call it once for each group.")
+        model = resolve_noise(self.noise, names, "y", label=self._is_label)
+        known = None if classes is None else np.unique(np.asarray(classes))
+        source = Source(model, len(X), partial(once, (X, y)), held=True, classes=known)
+        return self._fit_grown(names, [[source]], Passes())
+
+    def partial_fit_release(self, release: Any, target: Any, features: Any = None, *, progress: Any = False) -> Self:
+        """Add the records of a release, or of several, with their own law.
+
+        Of a release on disk nothing is kept but where it is: the file must stay.
+
+        Parameters
+        ----------
+        release, target, features, progress
+            See `fit_release`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError, CapabilityError
+            As in `fit_release`, and for other columns than before.
+        """
+        self._check_parameters()  # type: ignore[attr-defined]
+        opened = open_sources(release)
+        names, groups = released_sources(opened, target, features, label=self._is_label, same_rows=False)
+        self._target, self._range = target, declared_range(opened[0], target)
+        learn_names(self, names, opened)
+        return self._fit_grown(names, groups, Passes(progress, sum(group[0].n for group in groups)))
+
+    def _fit_grown(self, names: Sequence[Any], groups: Sequence[Sequence[Source]], passes: Passes) -> Self:
+        """Fit to the records so far and these."""
+        together = grown(self._grown, names, groups)
+        self._fit_groups(together.groups, names, passes)
+        self._grown = together
+        return self
+
     def _fit_releases(
         self, releases: Any, target: Any, features: Any, same_rows: bool, progress: Any, keep_records: bool
     ) -> Self:
         """Fit to releases that are on disk or several."""
+        self._grown = None
         opened = open_sources(releases)
         names, groups = released_sources(opened, target, features, label=self._is_label, same_rows=same_rows)
         self._target, self._range = target, declared_range(opened[0], target)

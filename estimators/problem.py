@@ -21,7 +21,7 @@ from privfit.estimators.standardise import Coordinates, Spreads
 from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Read, Records, Spread, Stratum
 from privfit.estimators.symbols import Identity
 
-__all__ = ["Problem", "Sample", "build_problem"]
+__all__ = ["Problem", "Sample", "build_problem", "index_noise", "pose"]
 
 Floats = NDArray[np.float64]
 Tables = Sequence[tuple[Floats, Floats]]
@@ -162,18 +162,29 @@ def build_problem(
     >>> build_problem.__name__
     'build_problem'
     """
-    n = sum(sample.n for sample in samples)
     spreads = [own for sample in samples for own in sample.each(partial(_spreads, label))]
     columns = reduce(Spreads.plus, [own for own, _ in spreads if own is not None])
     response = None if label else reduce(Spreads.plus, [own for _, own in spreads if own is not None])
     coordinates = Coordinates.of_spreads(columns, response, intercept)
     rng = np.random.default_rng(random_state)
     strata = [_stratum(sample, coordinates, correction, draws, label, rng) for sample in samples if sample.n]
-    lead = int(intercept)
+    return pose(strata, coordinates, bound, default_bound, {})
+
+
+def pose(
+    strata: Sequence[Stratum], coordinates: Coordinates, bound: Any, default_bound: float, memo: dict[str, Any]
+) -> Problem:
+    """Pose the problem of strata in standard coordinates; `memo` is what is known of their records (see `Risk`).
+
+    Examples
+    --------
+    >>> pose.__name__
+    'pose'
+    """
+    lead = int(coordinates.intercept)
     # A column that does not vary has an all-zero row: a unit penalty keeps its coefficient at zero.
     penalty = np.concatenate([np.zeros(lead), coordinates.flat.astype(float)])
-    risk = Risk(SquaredLoss(), strata, penalty.size, penalty)
-    assert risk.n == n
+    risk = Risk(SquaredLoss(), strata, penalty.size, penalty, memo)
     limits, text = _limits(bound, coordinates, lead, default_bound)
     return Problem(risk, risk.naive(), coordinates, limits, text)
 
@@ -196,12 +207,10 @@ def _stratum(
     sample: Sample, coordinates: Coordinates, correction: str, draws: int, label: bool, rng: np.random.Generator
 ) -> Stratum:
     """Records of one sample in standard coordinates, with their noise."""
-    # A label enters linearly: its noise has mean 0 and is uncorrelated with that of the columns, so it needs none.
     models = [model.of_columns() for model in sample.models] if label else list(sample.models)
-    terms = _terms(models, correction, draws)
-    seconds = max(term.design for term in terms) - len(models) + 1
+    noise = index_noise(sample.models, coordinates, correction, draws, label)
+    seconds = max(term.design for term in noise.terms) - len(models) + 1
     sign, lead = 1.0 if label else -1.0, int(coordinates.intercept)
-    parts = [part for model in models for part in model.parts]
 
     def chunk(tables: Tables) -> Chunk:
         designs = []
@@ -211,20 +220,14 @@ def _stratum(
         for second in range(seconds):
             place = second // draws
             first = designs[place]
-            noise = draw_second_noise(models[place].parts, first.matrix.shape[1], rng)
+            drawn = draw_second_noise(models[place].parts, first.matrix.shape[1], rng)
             moved = first.matrix.copy()
-            moved[lead:] += sign * noise[:-1] / coordinates.scale[:, None]
-            offset = None if first.offset is None else first.offset + noise[-1] / coordinates.response_scale
+            moved[lead:] += sign * drawn[:-1] / coordinates.scale[:, None]
+            offset = None if first.offset is None else first.offset + drawn[-1] / coordinates.response_scale
             designs.append(Design(moved, offset))
         labels = np.mean([response for _, response in tables], axis=0) if label else None
         return Chunk(tuple(designs), labels)
 
-    variances = np.zeros((len(parts), coordinates.scale.size + lead))
-    for p, part in enumerate(parts):
-        variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
-    constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in parts])
-    reach = None if correction == "naive" else np.array([part.factor.reach for part in parts])
-    noise = IndexNoise(tuple(terms), variances, constants, reach, len(models))
     if sample.held:
         return Stratum(noise, Held(chunk(next(sample.read()))))
     if seconds > 0:
@@ -243,6 +246,28 @@ def _stratum(
 
     records: Records = Read(sample.n, read) if run is None else Spread(sample.n, read, spread)
     return Stratum(noise, records)
+
+
+def index_noise(
+    models: Sequence[NoiseModel], coordinates: Coordinates, correction: str, draws: int, label: bool
+) -> IndexNoise:
+    """Noise of records in standard coordinates, one model for each release of them.
+
+    Examples
+    --------
+    >>> index_noise.__name__
+    'index_noise'
+    """
+    # A label enters linearly: its noise has mean 0 and is uncorrelated with that of the columns, so it needs none.
+    models = [model.of_columns() for model in models] if label else list(models)
+    parts = [part for model in models for part in model.parts]
+    lead = int(coordinates.intercept)
+    variances = np.zeros((len(parts), coordinates.scale.size + lead))
+    for p, part in enumerate(parts):
+        variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
+    constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in parts])
+    reach = None if correction == "naive" else np.array([part.factor.reach for part in parts])
+    return IndexNoise(tuple(_terms(models, correction, draws)), variances, constants, reach, len(models))
 
 
 def _terms(models: Sequence[NoiseModel], correction: str, draws: int) -> list[Term]:

@@ -85,7 +85,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         self._target = getattr(y, "name", None)
         X, y = self._validate(X, y)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
-        self._range = None
+        self._range = self._grown = None
         if isinstance(self.noise, RowNoise):
             if clusters is not None:
                 raise CapabilityError("clusters are not available with RowNoise. Leave them out, or use one law.")
@@ -113,7 +113,6 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         return self._fit_samples([Sample.of(X, self._read_response(y, model), model)], model, names)
 
     def _fit_samples(self, samples: Sequence[Sample], model: NoiseModel, names: Sequence[Any]) -> Self:
-        self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
         self.noise_ = model
         problem = build_problem(
             samples,
@@ -125,6 +124,10 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
             default_bound=self._default_bound(model),
             random_state=self.random_state,
         )
+        return self._fit_problem(problem, names)
+
+    def _fit_problem(self, problem: Problem, names: Sequence[Any]) -> Self:
+        self._names = (["const"] if self.fit_intercept else []) + [str(name) for name in names]
         problem = self._pose(problem)
         if self.alpha:
             problem = problem.penalised(self._alpha_penalty(problem))

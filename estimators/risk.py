@@ -18,7 +18,7 @@ from privfit.estimators.corrections import Term
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.polynomial import PolynomialLoss
 from privfit.estimators.strata import Chunk, Design, Held, IndexNoise, Stratum
-from privfit.estimators.survey import Moments, Survey, merged, quadratic_sums, sample, survey
+from privfit.estimators.survey import Moments, Survey, index_range, merged, quadratic_sums, sample, survey
 from privfit.estimators.symbols import Symbol
 
 __all__ = ["Design", "Risk"]
@@ -166,7 +166,7 @@ class Risk:
             if self.labelled:
                 return 0.0, 0.0
             return min(own[0].low for own in self._moments()), max(own[0].high for own in self._moments())
-        ends = self.each(partial(_index_range, theta))
+        ends = self.each(partial(index_range, theta))
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def each(self, task: Callable[[Iterator[Chunk], int], T]) -> list[T]:
@@ -235,15 +235,32 @@ class Risk:
                 quadratic_sums(self.loss, noise, theta, order, value, own)
                 for noise, own in zip(noises, moments, strict=True)
             ]
+        if outer and "scores" in self._memo:
+            return self._known_scores(theta)
         found = []
         for stratum in self.strata:
             task = partial(block_sums, self.loss, stratum.noise, theta, order, value, outer)
             found.append(reduce(Sums.plus, stratum.records.each(task)))
         if outer:
-            mean = sum((own.total for own in found), np.zeros(self.size)) / self.n
-            product = sum((own.outer for own in found), np.zeros((self.size, self.size))) / self.n
-            self._last = theta.copy(), product - np.outer(mean, mean)
+            self._keep_covariance(theta, found)
         return found
+
+    def _known_scores(self, theta: Floats) -> list[Sums]:
+        """Products of the scores of a quadratic loss where sums tell them (`quartics`): the correction is constant."""
+        found = self._sums(theta, 1, False, False)
+        for stratum, sums, tell in zip(self.strata, found, self._memo["scores"], strict=True):
+            plain, outer = tell(theta)
+            shift = (sums.gradient(stratum.noise, theta) - plain) / stratum.records.n
+            cross = np.outer(plain, shift)
+            sums.total = plain + stratum.records.n * shift
+            sums.outer = outer + cross + cross.T + stratum.records.n * np.outer(shift, shift)
+        self._keep_covariance(theta, found)
+        return found
+
+    def _keep_covariance(self, theta: Floats, found: Sequence[Sums]) -> None:
+        mean = sum((own.total for own in found), np.zeros(self.size)) / self.n
+        product = sum((own.outer for own in found), np.zeros((self.size, self.size))) / self.n
+        self._last = theta.copy(), product - np.outer(mean, mean)
 
     def _moments(self) -> list[list[Moments]]:
         if "moments" not in self._memo:
@@ -283,9 +300,3 @@ class Risk:
     def _chunks(self) -> Iterator[Chunk]:
         for stratum in self.strata:
             yield from stratum.records.chunks()
-
-
-def _index_range(theta: Floats, chunks: Iterator[Chunk], first: int) -> tuple[float, float]:
-    """Smallest and largest index; records that follow `first` play no part in it."""
-    ends = [(u.min(), u.max()) for u in (chunk.designs[0].index(theta) for chunk in chunks) if u.size]
-    return float(min((low for low, _ in ends), default=np.inf)), float(max((high for _, high in ends), default=-np.inf))

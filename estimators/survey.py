@@ -18,7 +18,7 @@ from privfit.estimators.block_sums import Sums, make_plan, slices
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.strata import Chunk, IndexNoise, joined
 
-__all__ = ["Moments", "Survey", "merged", "quadratic_sums", "sample", "survey"]
+__all__ = ["Moments", "Survey", "index_range", "merged", "quadratic_sums", "sample", "survey"]
 
 Floats = NDArray[np.float64]
 
@@ -210,3 +210,15 @@ def quadratic_sums(
                 for r in range(p + 1):
                     sums.by_qq[p, r] += summed(next(coefficients))
     return sums
+
+
+def index_range(theta: Floats, chunks: Iterable[Chunk], first: int) -> tuple[float, float]:
+    """Smallest and largest index; where records are counted from plays no part.
+
+    Examples
+    --------
+    >>> index_range(np.ones(1), iter([]), 0)
+    (inf, -inf)
+    """
+    ends = [(u.min(), u.max()) for u in (chunk.designs[0].index(theta) for chunk in chunks) if u.size]
+    return float(min((low for low, _ in ends), default=np.inf)), float(max((high for _, high in ends), default=-np.inf))

@@ -19,6 +19,7 @@ from privfit.mechanisms.frames import read_table
 from privfit.mechanisms.law_record import Header
 from privfit.mechanisms.native import to_arrow
 from privfit.mechanisms.parts import find_part
+from privfit.mechanisms.row_seals import seal_rows
 from privfit.mechanisms.selfcheck import check_machine
 from privfit.mechanisms.work_folder import read_key
 
@@ -112,15 +113,22 @@ def _part(rows: Any, number: int, first: int, count: int, job: Job) -> PartInfo:
     there = find_part(job.folder, number, count, header)
     if there is not None:
         return there
-    table = released_rows(rows, header, master, first)
+    table = released_rows(rows, header, master, first, job.work, number)
     return write_part(job.folder, number, table.cast(job.schema), header)
 
 
-def released_rows(rows: Any, header: Header, master: bytes, first: int) -> Any:
-    """Return released rows of a pandas DataFrame as an Arrow table; public columns have the types of these rows."""
+def released_rows(
+    rows: Any, header: Header, master: bytes, first: int, work: Path | None = None, number: int = 0
+) -> Any:
+    """Return released rows of a pandas DataFrame as an Arrow table; public columns have the types of these rows.
+
+    With a work folder, the rows are sealed there as those of a part (see `row_seals`).
+    """
     import pyarrow as pa
 
     cells = read_table(rows[list(header.names)], header.plan.columns)
+    if work is not None:
+        seal_rows(work, number, header.plan, cells, master)
     done = header.plan.release_rows(cells, master, first)
     noisy = released_types(header)
     columns = [

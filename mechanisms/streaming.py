@@ -20,12 +20,14 @@ from privfit.mechanisms.dataset import PartInfo
 from privfit.mechanisms.digests import content_digests
 from privfit.mechanisms.file_release import FileRelease
 from privfit.mechanisms.formats import canonical
+from privfit.mechanisms.frames import read_table
+from privfit.mechanisms.keystream import KEY_BYTES
 from privfit.mechanisms.law_record import Header
 from privfit.mechanisms.plan import Plan, plan_release
 from privfit.mechanisms.progress import Progress, check_progress, showing
 from privfit.mechanisms.selfcheck import check_machine
 from privfit.mechanisms.sources import Source, open_source
-from privfit.mechanisms.tasks import Job, all_parts, release_rows
+from privfit.mechanisms.tasks import Job, all_parts
 from privfit.mechanisms.work_folder import WorkFolder, work_folder
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ def release_file(
         if not work.is_whole:
             with work.charged(spend, ledger):
                 header = Header(plan, names, "pyarrow", release_id=work.release_id)
-                _run(Job(header, table, schema, work.parts), work, kind, processes, progress)
+                _run(Job(header, table, schema, work.path, work.parts), work, kind, processes, progress)
         work.deliver()
     return FileRelease(place, plan, names, table.rows)
 
@@ -167,7 +169,8 @@ def _schema(plan: Plan, table: Source, names: tuple[Column, ...], kind: str) -> 
     import pyarrow as pa
 
     empty = table.schema.empty_table().select(list(names))
-    released = release_rows(plan, empty, bytes(32), 0)
+    cells = read_table(empty, plan.columns)
+    released = cells.build(plan.release_rows(cells, bytes(KEY_BYTES)))
     whole = canonical(released, Header(plan, names, "pyarrow"))
     content_digests(whole)
     if kind != "arrow":

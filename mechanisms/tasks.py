@@ -17,10 +17,10 @@ from privfit.mechanisms.digests import PART_ROWS, pieces
 from privfit.mechanisms.frames import read_table
 from privfit.mechanisms.law_record import Header
 from privfit.mechanisms.parts import find_part
-from privfit.mechanisms.plan import Plan
+from privfit.mechanisms.row_seals import seal_rows
 from privfit.mechanisms.sources import Reader, Source
 
-__all__ = ["Job", "all_parts", "release_rows", "work_units"]
+__all__ = ["Job", "all_parts", "work_units"]
 
 _MOST_TASKS = 4
 """Tasks that one worker takes at a time, if they begin in one row group: it is decoded once for all of them."""
@@ -36,6 +36,8 @@ class Job:
     source : Source
     schema : pyarrow.Schema
         Of every part.
+    work : Path
+        The work folder.
     folder : Path
         Where the parts go.
     """
@@ -43,36 +45,12 @@ class Job:
     header: Header
     source: Source
     schema: Any
+    work: Path
     folder: Path
 
     def rows_of(self, number: int) -> int:
         """Return the number of rows of a task."""
         return min(PART_ROWS, self.source.rows - number * PART_ROWS)
-
-
-def release_rows(plan: Plan, rows: Any, master: bytes, first: int) -> Any:
-    """Return released rows as an Arrow table.
-
-    Parameters
-    ----------
-    plan : Plan
-    rows : pyarrow.Table
-        Some consecutive rows of the private table.
-    master : bytes
-    first : int
-        Number of the first of them.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> from privfit.mechanisms import Box, Gaussian
-    >>> from privfit.mechanisms.plan import plan_release
-    >>> plan = plan_release(Gaussian(20.0), Box({"age": (17, 90)}))
-    >>> release_rows(plan, pyarrow.table({"age": [30, None]}), bytes(32), 0).num_rows
-    2
-    """
-    cells = read_table(rows, plan.columns)
-    return cells.build(plan.release_rows(cells, master, first))
 
 
 def all_parts(job: Job, master: bytes, workers: int) -> Iterator[PartInfo]:
@@ -154,8 +132,10 @@ def _make_parts(job: Job, master: bytes, numbers: list[int], more: bool) -> list
 
 def _make_part(job: Job, master: bytes, number: int, reader: Reader) -> PartInfo:
     first = number * PART_ROWS
-    rows = reader.read(first, job.rows_of(number))
-    released = release_rows(job.header.plan, rows, master, first)
+    plan = job.header.plan
+    rows = read_table(reader.read(first, job.rows_of(number)), plan.columns)
+    seal_rows(job.work, number, plan, rows, master)
+    released = rows.build(plan.release_rows(rows, master, first))
     return write_part(job.folder, number, released.cast(job.schema), job.header)
 
 

@@ -184,8 +184,10 @@ def _take_folder(path: Path, target: Path, held: ExitStack) -> None:
 
 def _check_private(path: Path) -> None:
     """Refuse a folder in which others could put a key that they know, or to which somebody's link leads."""
-    mode = path.lstat().st_mode
-    if os.name == "posix" and (not stat.S_ISDIR(mode) or mode & 0o077):
+    found = path.lstat()
+    if os.name == "posix" and (
+        not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid != os.geteuid()
+    ):
         raise ValueError(
             f"{path} must be a folder that nobody but you can use, since the key of the noise lies in it. If it was "
             "there before, find out who made it and remove it; if the file system has no such rights, release to "

@@ -100,7 +100,9 @@ def _pandas_cells(series: Any, what: str, most: int | None) -> Cells:
 
         return _arrow_cells(pa.array(series.array), what, most)
     if isinstance(dtype, pd.CategoricalDtype):
-        family, _, labels = _pandas_cells(dtype.categories.to_series(), what, most=None)
+        # with its type: of objects that are all text, pandas would make text
+        categories = pd.Series(dtype.categories, dtype=dtype.categories.dtype)
+        family, _, labels = _pandas_cells(categories, what, most=None)
         if family == "text" and most:
             table = np.array([*labels, "\U0010ffff" * (most + 1)], dtype=f"U{most + 1}")
         else:

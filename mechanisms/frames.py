@@ -6,6 +6,8 @@ one person's cell: a column that the encoding cannot read is a schema error, a c
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,9 +19,16 @@ from privfit.mechanisms.cells import Cells, array_cells, check_names, frame_cell
 from privfit.mechanisms.columns import Column, as_columns
 from privfit.mechanisms.encoding import NUMBERS, Encoding, label_families, label_step
 from privfit.mechanisms.labels import Label, longest
-from privfit.mechanisms.native import only_cells
+from privfit.mechanisms.native import nested_afresh, only_cells
 
 __all__ = ["Table", "read_table"]
+
+_CONVERT = {
+    ("pandas", "number"): 'pandas.to_numeric(column, errors="coerce")',
+    ("pandas", "date"): 'pandas.to_datetime(column, errors="coerce", utc=True)',
+    ("polars", "number"): "polars.Series(column.to_list(), dtype=polars.Float64, strict=False)",
+    ("polars", "date"): "polars.Series(column.to_list(), dtype=polars.Datetime, strict=False)",
+}
 
 
 def _labels_that_occur(native: Any, kind: str) -> Any:
@@ -43,31 +52,6 @@ def _without_hidden(native: Any) -> Any:
     native = native.fillna(native.dtype.type(0))
     native[missing] = None
     return native
-
-
-def _nested_afresh(native: Any, kind: str) -> Any:
-    """Return a column of lists or structs, or of views of text, without the cells of rows that are not in it."""
-    if kind == "polars":
-        import polars
-
-        if not native.dtype.is_nested():
-            return native
-        return polars.Series(native.name, only_cells(_chunked(native.to_arrow()))).cast(native.dtype)
-    import pandas as pd
-
-    if not isinstance(native.dtype, pd.ArrowDtype):
-        return native
-    cells = only_cells(_chunked(native.array))
-    # a dictionary is left to _labels_that_occur, which knows how pandas compares them
-    same = cells.type == native.dtype.pyarrow_dtype
-    return pd.Series(pd.arrays.ArrowExtensionArray(cells), name=native.name) if same else native
-
-
-def _chunked(values: Any) -> Any:
-    import pyarrow as pa
-
-    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 class Table:
@@ -112,6 +96,8 @@ class Table:
     def numbers(self, column: Column, encoding: Encoding = NUMBERS) -> NDArray[Any]:
         """Return a column of numbers by an encoding, shape (rows,), any real dtype, missing as nan."""
         family, dtype, cells = self._cells(column, longest(getattr(encoding, "labels", None)))
+        if family == "object" and encoding.kind != "labels":
+            self._check_objects(column, dtype, encoding.kind)
         if family not in encoding.reads:
             wanted = {"number": "real numbers", "date": "dates"}.get(encoding.kind, "the labels of its encoding")
             raise TypeError(
@@ -139,7 +125,10 @@ class Table:
 
     def without_rows(self) -> Table:
         """Return the table's schema alone: the same kind and columns, no rows."""
-        return Table(self._array[:0], self.names)
+        return _Schema(self._array[:0], self.names)
+
+    def _check_objects(self, column: Column, dtype: str, kind: str) -> None:
+        """Raise if a table of this kind has no columns of objects where numbers or dates are wanted."""
 
     def _cells(self, column: Column, most: int | None) -> Cells:
         return array_cells(self._array[:, self.names.index(column)], f"column {column!r}")
@@ -158,6 +147,30 @@ class Table:
         return out
 
 
+class _Schema(Table):
+    """The schema of an array: a release looks at it once, so what is to be said of it is said here."""
+
+    def cells(self, domain: Any) -> list[NDArray[Any]]:
+        wanted = () if isinstance(domain, Categories) else domain.encoding
+        if self._array.dtype.kind == "O" and any(own.kind != "labels" for own in wanted):
+            warnings.warn(
+                "the array has dtype object: a cell that is no number (or no date, where dates are declared) counts "
+                "as missing, text like '1' too. Pass an array of numbers or dates; or a data frame, whose columns are "
+                "told apart by their types.",
+                UserWarning,
+                stacklevel=_user_level(),
+            )
+        return super().cells(domain)
+
+
+def _user_level() -> int:
+    """Return the stacklevel of the first caller outside of this package."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "privfit":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class _Frame(Table):
     """A pandas, polars or pyarrow table behind narwhals."""
 
@@ -166,6 +179,13 @@ class _Frame(Table):
         self.names = as_columns("the table's column names", frame.columns)
         self.rows = len(frame)
         self._frame = frame
+
+    def _check_objects(self, column: Column, dtype: str, kind: str) -> None:
+        # In a column of objects whole columns of text would count as missing, without a word.
+        raise TypeError(
+            f"column {column!r} has dtype {dtype}, which may hold anything; it must hold {kind}s by its type. Convert "
+            f"it first: {_CONVERT[self.kind, kind]}. If it holds labels, declare them."
+        )
 
     def without_rows(self) -> Table:
         return _Frame(self._frame.head(0), self.kind)
@@ -180,7 +200,7 @@ class _Frame(Table):
             return only_cells(self._frame.get_column(column).to_native())
         # Rows are picked out, because a slice keeps (and pickles) the memory of the table it was cut from.
         series = self._frame.get_column(column)[np.arange(self.rows)]
-        native = _nested_afresh(series.to_native(), self.kind)
+        native = nested_afresh(series.to_native(), self.kind)
         if self.kind == "pandas":
             native = _without_hidden(native.reset_index(drop=True))
             native.attrs = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["from_arrow", "only_cells", "to_arrow"]
+__all__ = ["from_arrow", "nested_afresh", "only_cells", "to_arrow"]
 
 
 def to_arrow(frame: Any, kind: str, names: Sequence[str]) -> Any:
@@ -84,6 +84,43 @@ def only_cells(column: Any) -> Any:
         # a dictionary inside keeps all its labels, and views the memory they look into: cell by cell
         return pa.chunked_array([pa.array(column.to_pylist(), type=type_)])
     return column.take(np.arange(len(column)))
+
+
+def nested_afresh(native: Any, kind: str) -> Any:
+    """Return a column of lists or structs, or of views of text, without the cells of rows that are not in it.
+
+    Parameters
+    ----------
+    native : pandas.Series or polars.Series
+    kind : {"pandas", "polars"}
+
+    Examples
+    --------
+    >>> import polars
+    >>> nested_afresh(polars.Series([[1], [2]]).head(1), "polars").to_list()
+    [[1]]
+    """
+    if kind == "polars":
+        import polars
+
+        if not native.dtype.is_nested():
+            return native
+        return polars.Series(native.name, only_cells(_chunked(native.to_arrow()))).cast(native.dtype)
+    import pandas as pd
+
+    if not isinstance(native.dtype, pd.ArrowDtype):
+        return native
+    cells = only_cells(_chunked(native.array))
+    # a dictionary is left to _labels_that_occur, which knows how pandas compares them
+    same = cells.type == native.dtype.pyarrow_dtype
+    return pd.Series(pd.arrays.ArrowExtensionArray(cells), name=native.name) if same else native
+
+
+def _chunked(values: Any) -> Any:
+    import pyarrow as pa
+
+    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def from_arrow(table: Any, kind: str, names: Sequence[Any], flat: bool = False) -> Any:

@@ -1,7 +1,10 @@
 """Dtypes: the released values depend on the numbers in a table, not on how they are stored."""
 
+import linecache
 import pickle
-from datetime import date, time, timedelta
+import re
+import warnings
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +13,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privfit.mechanisms import Box, Categories, Gaussian, RandomizedResponse, load_release, release
+from privfit.accounting import GDP, Ledger
+from privfit.mechanisms import (
+    Box,
+    Categories,
+    Gaussian,
+    RandomizedResponse,
+    RecordBook,
+    load_release,
+    release,
+    release_new,
+)
+
+# what every array of objects is told; see test_arrays_of_objects_are_told_once_by_their_type
+pytestmark = pytest.mark.filterwarnings("ignore:the array has dtype object:UserWarning")
 
 BOX = Box({"a": (-10, 10)}, fill={"a": 5})
 # So little noise that every cell can be recognised.
@@ -56,8 +72,6 @@ def number_tables():
     yield "pandas decimal", pd.DataFrame({"a": pd.array(DECIMALS, dtype=pd.ArrowDtype(pa.decimal128(9, 2)))})
     yield "polars decimal", pl.DataFrame({"a": pl.Series(DECIMALS, dtype=pl.Decimal(12, 3))})
     yield "objects decimal", np.array(DECIMALS, dtype=object)
-    yield "pandas objects decimal", pd.DataFrame({"a": pd.Series(DECIMALS, dtype=object)})
-    yield "polars objects", pl.DataFrame({"a": pl.Series(cells, dtype=pl.Object)})
     yield "pandas categorical of numbers", pd.DataFrame({"a": pd.Categorical(cells)})
     yield "arrow dictionary", pa.table({"a": pa.array(cells).dictionary_encode()})
     yield "arrow chunked", pa.table({"a": pa.chunked_array([cells[:1], cells[1:1], cells[1:]])})
@@ -86,7 +100,6 @@ def test_integers_beyond_2_to_the_53_in_every_library():
         pd.DataFrame({"a": np.array(cells, dtype=np.uint64)}),
         pd.DataFrame({"a": pd.array(cells, dtype="UInt64")}),
         pd.DataFrame({"a": pd.array(cells, dtype="uint64[pyarrow]")}),
-        pd.DataFrame({"a": pd.Series(cells, dtype=object)}),
         pl.DataFrame({"a": pl.Series(cells, dtype=pl.UInt64)}),
         pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int128)}),
         pa.table({"a": pa.array(cells, pa.uint64())}),
@@ -208,10 +221,10 @@ def test_booleans_are_numbers():
 
 @pytest.mark.parametrize(
     "dtype",
-    ["Int8", "Int64", "UInt8", "Float32", "Float64", "int64[pyarrow]", "double[pyarrow]", object, "float32"],
+    ["Int8", "Int64", "UInt8", "Float32", "Float64", "int64[pyarrow]", "double[pyarrow]", "float32"],
 )
 def test_pandas_dtypes_with_missing_cells(dtype):
-    cells = [*CELLS, np.nan if dtype in (object, "float32") else None]
+    cells = [*CELLS, np.nan if dtype == "float32" else None]
     assert released(pd.DataFrame({"a": pd.Series(cells, dtype=dtype)})) == [0, 1, 3, 5]
 
 
@@ -246,13 +259,108 @@ def test_object_cells_that_are_no_numbers_count_as_missing():
     array = np.empty(len(cells), dtype=object)
     array[:] = cells
     assert released(array[:, None]) == wanted
-    assert released(pd.DataFrame({"a": pd.Series(array, dtype=object)})) == wanted
 
 
-def test_object_columns_of_text_do_not_depend_on_their_cells():
-    for cells in (["x", "y"], ["x", 1.0], [None, None]):
-        out = released(pd.DataFrame({"a": pd.Series(cells, dtype=object)}))
-        assert out == [5 if not isinstance(c, float) else 1 for c in cells]
+BORN = Box({"a": (date(1900, 1, 1), date(2020, 12, 31))}, fill={"a": date(1950, 1, 1)})
+DATES = [date(1970, 1, 2), None, date(1969, 12, 31)]
+OBJECTS = {
+    "pandas": lambda cells: pd.DataFrame({"a": pd.Series(cells, dtype=object)}),
+    "pandas categorical": lambda cells: pd.DataFrame(
+        {"a": pd.Categorical(cells, categories=pd.Index([c for c in cells if c is not None], dtype=object))}
+    ),
+    "polars": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.Object)}),
+}
+
+
+class Hostile:
+    """A cell that cannot be read."""
+
+    __float__ = __int__ = __bool__ = lambda self: 1 / 0
+
+
+def refusal(table, domain):
+    with pytest.raises(TypeError) as caught:
+        release(table, LAW, domain)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("domain, wanted", [(BOX, "numbers"), (BORN, "dates")], ids=["number", "date"])
+def test_object_columns_of_frames_are_refused_whatever_they_hold(kind, domain, wanted):
+    make = OBJECTS[kind]
+    first = refusal(make([]), domain)
+    assert re.match(f"column 'a' has dtype .*, which may hold anything; it must hold {wanted} by its type. Conv", first)
+    for cells in ([1.0, 2.0], [None, None], ["SECRET", "1"], [Hostile(), 3], DECIMALS, DATES, [10**400, -0.0]):
+        assert refusal(make(cells), domain) == first
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize(
+    "domain, cells, wanted",
+    [(BOX, DECIMALS, [0, 1, 3, 5]), (BOX, [3, None, 1.0], [3, 5, 1]), (BORN, DATES, [1, -7305, -1])],
+)
+def test_object_columns_can_be_released_after_the_next_step(kind, domain, cells, wanted):
+    table = OBJECTS[kind](cells)
+    step = re.search(r"Convert it first: (.*\))\. If", refusal(table, domain))[1]
+    column = eval(step, {"pandas": pd, "polars": pl}, {"column": table["a"]})
+    frame = release(type(table)({"a": column}), LAW, domain).frame
+    assert np.rint(frame["a"].to_numpy()).tolist() == wanted
+
+
+def test_the_next_step_for_dates_keeps_times_with_and_without_a_zone():
+    zones = [datetime(1970, 1, 2, tzinfo=UTC), datetime(1970, 1, 3), date(1970, 1, 4), None]
+    table = OBJECTS["pandas"](zones)
+    assert 'pandas.to_datetime(column, errors="coerce", utc=True)' in refusal(table, BORN)
+    moments = pd.to_datetime(table["a"], errors="coerce", utc=True)
+    assert np.rint(release(pd.DataFrame({"a": moments}), LAW, BORN).frame["a"]).tolist() == [1, 2, 3, -7305]
+
+
+def test_object_columns_that_are_no_labels_are_refused_beside_other_columns():
+    frame = pd.DataFrame({"l": pd.Series(["no", "yes"], dtype=object), "a": pd.Series([1, 2], dtype=object)})
+    law = {"a": LAW, "l": RandomizedResponse(1.0)}
+    with pytest.raises(TypeError, match="column 'a' has dtype object"):
+        release(frame, law, (BOX, Categories({"l": ["no", "yes"]})))
+    # labels by an encoding and public columns may be objects
+    grade = Box({"l": (0, 1)}, encoding={"l": {"no": 0, "yes": 1}})
+    assert np.rint(release(frame, LAW, grade, public=["a"]).frame["l"]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("domain", [BOX, BORN], ids=["number", "date"])
+@pytest.mark.parametrize("cells", [[], [1, 2], ["SECRET", None], [Hostile()]], ids=repr)
+def test_arrays_of_objects_are_told_once_by_their_type(domain, cells):
+    array = np.empty((len(cells), 1), dtype=object)
+    array[:, 0] = cells
+    calls = [
+        lambda: release(array, LAW, domain),
+        lambda: LAW.release(array, domain),
+        lambda: release(array[:, 0], LAW, domain=domain),
+    ]
+    texts = set()
+    for call in calls:
+        with pytest.warns(UserWarning, match="array has dtype object: a cell that is no number .* missing") as caught:
+            call()
+        (warned,) = caught
+        # the user's own line
+        assert warned.filename == __file__ and "release(array" in linecache.getline(__file__, warned.lineno)
+        texts.add(str(warned.message))
+    assert len(texts) == 1 and "SECRET" not in texts.pop()
+
+
+def test_the_warning_of_release_new_is_the_users_line(tmp_path):
+    array = np.array([[1], [None]], dtype=object)
+    where = {"ids": [1, 2], "book": RecordBook(tmp_path / "b.book"), "ledger": Ledger(GDP(1e9), tmp_path / "l.jsonl")}
+    with pytest.warns(UserWarning, match="dtype object") as caught:
+        release_new(array, LAW, BOX, **where, part="one")
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_arrays_of_objects_that_hold_labels_are_told_nothing():
+    array = np.array([["no"], [None]], dtype=object)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release(array, RandomizedResponse(1.0), Categories({"l": ["no", "yes"]}))
+        release(array, LAW, Box({"l": (0, 1)}, encoding={"l": {"no": 0, "yes": 1}}))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

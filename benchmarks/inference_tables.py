@@ -4,7 +4,7 @@
 of the tables and not of the library. Each row is a model, a law and n; each number has its Monte Carlo error.
 
     coverage   share of 95 % intervals that hold the true coefficient, all coefficients together, by kind of interval
-    oracle     standard errors of the raw data as the release estimates them, over the mean of those that the fits to the
+    oracle     standard errors of the raw data as the release estimates them, over the mean of those that fits to the
                raw data report: mean and standard deviation over replications (of the coefficient whose mean is
                worst); "free": how often the estimate without assumption was the one used. "raw": reported raw
                standard errors over the standard deviation of the raw fits themselves

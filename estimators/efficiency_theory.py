@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.validation import check_array, check_choice, check_integer, check_number
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.symbols import Factor, Power, Resolvent, Symbol
 
@@ -63,7 +64,7 @@ def slope_moment(loss: IndexLoss, index: ArrayLike, scale: float, delta0: float,
     ValueError
         For a parameter outside its range.
     CapabilityError
-        If the loss has no formula for an operator (a kinked loss under "sdr" or "sl").
+        If the loss has no formula for an operator (a kinked loss under "sdr" or "sl", or without zero inflation).
 
     Examples
     --------
@@ -79,6 +80,11 @@ def slope_moment(loss: IndexLoss, index: ArrayLike, scale: float, delta0: float,
     identity, q = Symbol(), s * s / 2.0
     if s == 0.0:
         return np.asarray(loss.apply(u, identity, 1) ** 2, float)
+    if loss.kinks and (correction in ("sdr", "sl") or d0 == 0.0):
+        raise CapabilityError(
+            f"{type(loss).__name__} has a jump in its second derivative or below, and correction={correction!r} with "
+            f"delta0={d0:g} needs the third, a point mass without a mean square. Use 'exact' or 'dr' with delta0 > 0."
+        )
     average = Symbol((1.0,), ((d0 * q, 1),))
 
     def first(kernel: Callable[[Floats], Floats]) -> Floats:

@@ -224,7 +224,8 @@ def signed(stratum: Stratum) -> Stratum:
 
 
 def _margins(chunk: Chunk) -> Chunk:
-    return Chunk(tuple(Design(d.matrix * chunk.labels, d.offset) for d in chunk.designs), None)
+    labels = np.ones(chunk.n) if chunk.labels is None else chunk.labels
+    return Chunk(tuple(Design(d.matrix * labels, d.offset) for d in chunk.designs), None)
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:

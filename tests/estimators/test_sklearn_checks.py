@@ -1,24 +1,63 @@
 """Every estimator passes scikit-learn's own contract."""
 
 import warnings
+from functools import partial
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from privfit.estimators import LinearRegression, LogisticRegression, Mean, Quantile, QuantileRegression
+from privfit.estimators.huber_regression import HuberRegression
+from privfit.estimators.linear_svc import LinearSVC
+from privfit.estimators.poisson_regression import PoissonRegression
+from privfit.estimators.principal_components import PrincipalComponents
+from privfit.estimators.ridge import Ridge
+from privfit.mechanisms import Gaussian, SymmetricLaplace, ZeroInflatedLaplace
 
-MODELS = [LogisticRegression, LinearRegression, QuantileRegression, Mean, Quantile]
+MOMENTS = {  # every additive law is exact
+    "LinearRegression": LinearRegression,
+    "Ridge": Ridge,
+    "PoissonRegression": PoissonRegression,
+    "PrincipalComponents": PrincipalComponents,
+    "Mean": Mean,
+}
+LAPLACE = {  # an exact inverse, or one of a smoothed loss, under Laplace noise of every kind
+    "LogisticRegression": LogisticRegression,
+    "QuantileRegression": QuantileRegression,
+    "HuberRegression": HuberRegression,
+    "LinearSVC": LinearSVC,
+    "LinearSVC hinge": partial(LinearSVC, "hinge"),
+    "Quantile": Quantile,
+}
+MODELS = MOMENTS | LAPLACE
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_check_estimator(model):
+def failures(model):
     with warnings.catch_warnings():
         # scikit-learn fits constant, collinear and tiny tables on purpose; our warnings about them are right
         warnings.simplefilter("ignore", UserWarning)
-        results = check_estimator(model(), on_fail=None, on_skip=None)
-    failed = {r["check_name"]: str(r["exception"]) for r in results if r["status"] == "failed"}
-    assert not failed
+        results = check_estimator(model, on_fail=None, on_skip=None)
     assert sum(r["status"] == "passed" for r in results) > 35
+    return {r["check_name"]: str(r["exception"]) for r in results if r["status"] == "failed"}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_check_estimator(model):
+    assert not failures(model())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [ZeroInflatedLaplace(0.05, 0.3), SymmetricLaplace(0.05, shape=2)], ids=str)
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_check_estimator_under_laplace_noise(model, law):
+    """A law of one scale covers the columns of every table that scikit-learn tries."""
+    assert not failures(model(noise=law))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MOMENTS.values(), ids=MOMENTS)
+def test_check_estimator_under_gaussian_noise(model):
+    assert not failures(model(noise=Gaussian(0.05)))
 
 
 def test_works_in_a_pipeline_and_a_grid_search():

@@ -23,6 +23,9 @@ from privfit.estimators.losses.smoothed import SmoothedLoss
 from privfit.estimators.losses.squared import SquaredLoss
 from privfit.estimators.losses.squared_hinge import SquaredHingeLoss
 
+Loss = IndexLoss
+"""Public name of `IndexLoss`, with the constructor ``Loss.from_expression``."""
+
 __all__ = [
     "AbsoluteLoss",
     "CheckLoss",
@@ -34,6 +37,7 @@ __all__ = [
     "IndexLoss",
     "IndicatorLoss",
     "LogisticLoss",
+    "Loss",
     "PolynomialLoss",
     "RandomizedLabelLoss",
     "ReluLoss",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +50,39 @@ class IndexLoss(ABC):
     def smooth(self) -> bool:
         """Whether derivatives of every order exist everywhere."""
         return not self.kinks
+
+    @staticmethod
+    def from_expression(expression: Any, variable: str = "u", **parameters: float) -> IndexLoss:
+        """Build a loss from a formula of the index; derivatives, kinks, corrections and conditions are derived.
+
+        Parameters
+        ----------
+        expression : str or sympy expression
+            With + - * / **, numbers, the index, parameters and exp, log, sqrt, sin, cos, sinh, cosh, tanh, atan, asinh,
+            erf, expit, abs, max, min, sign, Heaviside, Piecewise. It is read, never executed.
+        variable : str
+            Name of the index.
+        **parameters : float
+            Values of other names in the expression.
+
+        Returns
+        -------
+        IndexLoss
+            Its ``corrections()`` says which noise laws it can be corrected for, and why not the others.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the expression is not such a formula, or not real and finite at every index.
+
+        Examples
+        --------
+        >>> IndexLoss.from_expression("max(0, 1 - u)").kinks
+        (1.0,)
+        """
+        from privfit.estimators.losses.expression import from_expression
+
+        return from_expression(expression, variable, **parameters)
 
     @abstractmethod
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:

@@ -21,7 +21,7 @@ from privfit.estimators.errors import CapabilityError
 from privfit.estimators.losses.base import Floats, IndexLoss, Kernel, Request
 from privfit.estimators.symbols import Symbol
 
-__all__ = ["PiecewiseLoss", "laplace_sum_derivative"]
+__all__ = ["PiecewiseLoss", "laplace_sum_derivative", "split_resolvents"]
 
 
 @lru_cache(maxsize=64)
@@ -58,6 +58,25 @@ def laplace_sum_derivative(u: Floats, b: float, j: int, m: int) -> Floats:
     return np.asarray(sign * bell / b ** (m + 1), float)
 
 
+def split_resolvents(symbol: Symbol) -> tuple[float, float, dict[int, float]]:
+    """Write ``G = c + z sum_i a_i R^i`` for at most one pole: ``(c, b, {i: a_i})``; without one R^-m means z^m.
+
+    Examples
+    --------
+    >>> split_resolvents(Symbol((1.0, -0.5), ((0.25, 1),)))
+    (1.0, 0.5, {1: -0.25})
+    """
+    constant, rest = symbol.split()
+    b2, power = symbol.poles[0] if symbol.poles else (0.0, 0)
+    coefficients = np.trim_zeros(np.asarray(rest.numerator), "b")
+    if b2 == 0.0:
+        return constant, 0.0, {-m: float(c) for m, c in enumerate(coefficients) if c != 0.0}
+    in_y = np.zeros(1)  # polynomial in y = 1 - b^2 z, by Horner with z = (1 - y) / b^2
+    for c in coefficients[::-1]:
+        in_y = poly.polyadd(poly.polymul(in_y, [1.0 / b2, -1.0 / b2]), [c])
+    return constant, math.sqrt(b2), {power - i: float(a) for i, a in enumerate(in_y) if a != 0.0}
+
+
 class PiecewiseLoss(IndexLoss):
     """Base of kinked losses with ``f''`` made of point masses and steps.
 
@@ -87,24 +106,14 @@ class PiecewiseLoss(IndexLoss):
         """Write ``G = c + z sum_i a_i R^i``; returns (c, b, {i: a_i})."""
         if symbol.heat or len(symbol.poles) > 1:
             self._require_polynomial(symbol)
-        constant, rest = symbol.split()
-        b2, power = symbol.poles[0] if symbol.poles else (0.0, 0)
-        coefficients = np.trim_zeros(np.asarray(rest.numerator), "b")
-        resolvents: dict[int, float] = {}
-        if b2 == 0.0:
-            resolvents = {-m: c for m, c in enumerate(coefficients) if c != 0.0}
-            if len(resolvents) > (0 in resolvents):
-                self._refuse()
-        else:
-            in_y = np.zeros(1)  # polynomial in y = 1 - b^2 z, by Horner with z = (1 - y) / b^2
-            for c in coefficients[::-1]:
-                in_y = poly.polyadd(poly.polymul(in_y, [1.0 / b2, -1.0 / b2]), [c])
-            resolvents = {power - i: float(a) for i, a in enumerate(in_y) if a != 0.0}
+        constant, b, resolvents = split_resolvents(symbol)
+        if b == 0.0 and len(resolvents) > (0 in resolvents):
+            self._refuse()
         roughest = min((order for _, order, _ in self.jumps), default=3)
         lowest = min(resolvents, default=1)
         if lowest < 0 or (lowest == 0 and roughest < 2):
             self._refuse()
-        return constant, math.sqrt(b2), resolvents
+        return constant, b, resolvents
 
     def _refuse(self) -> None:
         raise CapabilityError(

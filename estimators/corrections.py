@@ -5,6 +5,7 @@ With ``X2 = X1 + S``, ``S ~ SL(delta0 Sigma)`` drawn by the analyst (Lu, Chen & 
     dr     [f(X1) - (1 - delta0) f(X2)] / delta0            exact  G f on X1 (the average of all three over S)
     sdr    f(X1) - (1 - delta0) q f''(X2)                   sl     (1 - q D^2) f on X2
 
+"wsz", the published rival (Wang, Stefanski & Zhu 2012), is "sl" on the loss of `losses.kernel_check`.
 Averaged over M independent draws of S, the variance that S adds falls as 1/M, towards that of "exact".
 """
 
@@ -24,7 +25,7 @@ from privfit.estimators.symbols import Factor, Identity, Monomial, Power, Resolv
 __all__ = ["CORRECTIONS", "Term", "correction_terms", "draw_second_noise"]
 
 Floats = NDArray[np.float64]
-CORRECTIONS = ("exact", "dr", "sdr", "sl", "naive")
+CORRECTIONS = ("exact", "dr", "sdr", "sl", "naive", "wsz")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def correction_terms(correction: str, parts: Sequence[Part], draws: int = 1) -> 
     ValueError
         If the name is unknown.
     CapabilityError
-        If "dr", "sdr" or "sl" is asked for without exactly one zero-inflated part.
+        If "dr", "sdr" or "sl" is asked for without exactly one zero-inflated part, or "wsz" without exactly one part
+        that is zero-inflated or symmetric Laplace of shape 1.
 
     Examples
     --------
@@ -78,6 +80,14 @@ def correction_terms(correction: str, parts: Sequence[Part], draws: int = 1) -> 
         return [Term(1.0, 0, tuple(Identity() for _ in factors))]
     if correction == "exact" or not factors:
         return [Term(1.0, 0, factors)]
+    if correction == "wsz":
+        if factors == (Power(1),):
+            return [Term(1.0, 0, factors)]
+        if len(factors) != 1 or not isinstance(factors[0], Resolvent):
+            raise CapabilityError(
+                "correction='wsz' needs one SymmetricLaplace part of shape 1, or one ZeroInflatedLaplace part, got "
+                f"{len(factors)} part(s). Use correction='exact', which covers every law."
+            )
     place, delta0 = _zero_inflated(correction, factors)
 
     def with_factor(factor: Factor) -> tuple[Factor, ...]:

@@ -3,6 +3,7 @@ r"""Quantile regression on released columns and a released response.
 The check loss is smoothed by a fourth-order logistic kernel of bandwidth h: a rescaled logistic loss, so each
 exact inverse applies to it, and gradient, Hessian and sandwich are analytic. `bandwidth.auto_bandwidth`
 balances bias against the noise of the score and of the curvature. Without noise the exact vertex is found.
+``correction="wsz"`` is the estimator of Wang, Stefanski & Zhu (2012), for comparison: `losses.kernel_check`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from privfit.estimators.checks import read_columns
 from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.losses.kernel_check import KernelCheckLoss, kernel_bandwidth
 from privfit.estimators.problem import Problem
 from privfit.estimators.quantile_search import search_quantile
 from privfit.estimators.raw_scores import curvature_kept
@@ -42,9 +44,12 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     quantile : float
         tau in (0, 1); 0.5 is median regression.
     noise, correction, fit_intercept, bound, alpha, stabilize, draws, random_state
-        As for `LinearRegression`. Gaussian noise has no exact inverse here.
+        As for `LinearRegression`. Gaussian noise has no exact inverse here. ``correction="wsz"`` is the smoothed
+        corrected loss of Wang, Stefanski and Zhu (2012) for Laplace noise: of a `SymmetricLaplace` release, or of a
+        `ZeroInflatedLaplace` one made symmetric Laplace by a second randomisation.
     bandwidth : "auto" or float
-        Of the logistic smoothing, in units of the response; "auto" follows `bandwidth.auto_bandwidth`. A
+        Of the logistic smoothing, in units of the response; "auto" follows `bandwidth.auto_bandwidth`
+        (``correction="wsz"``: of its normal kernel, by `losses.kernel_check.kernel_bandwidth`). A
         number smooths without noise, too: raw data and release then have the same target.
 
     Attributes
@@ -61,6 +66,7 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
 
     _kappa = 0.25
     _order = 4
+    _kernel_smoothed = True
 
     def __init__(
         self,
@@ -94,6 +100,8 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
             check_number("bandwidth", self.bandwidth, 0.0, low_open=True, hint="Or 'auto'.")
 
     def _loss(self, problem: Problem) -> IndexLoss:
+        if self.correction == "wsz" and self.noise_.noisy:
+            return self._published_loss(problem)
         if self.bandwidth == "auto":
             pilot = Pilot.of(problem)
             width = pilot.bandwidth(problem.risk)
@@ -101,6 +109,17 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
             return SmoothedCheckLoss(self.quantile, width, 4 if self.noise_.noisy else 2)
         self._kept_curvature = 1.0  # raw data get the same bandwidth
         return SmoothedCheckLoss(self.quantile, self.bandwidth / problem.coordinates.response_scale, self._order)
+
+    def _published_loss(self, problem: Problem) -> IndexLoss:
+        self._kept_curvature = 1.0
+        if self.bandwidth != "auto":
+            return KernelCheckLoss(self.quantile, self.bandwidth / problem.coordinates.response_scale)
+        pilot, risk = Pilot.of(problem), problem.risk
+        largest = max(-g.numerator[1] / g.numerator[0] for g in risk.symbols(pilot.theta))
+        if largest <= 0.0:  # the noised columns play no part
+            return KernelCheckLoss(self.quantile, pilot.sigma * risk.n**-0.4)
+        width = kernel_bandwidth(largest, pilot.sigma, pilot.spread, pilot.share, risk.n)
+        return KernelCheckLoss(self.quantile, width)
 
     def _loss_unit(self, response_scale: float) -> float:
         return response_scale
@@ -122,12 +141,13 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
 
     def _squared_scores(self, risk: Risk) -> Risk | None:
         loss = risk.loss
-        assert isinstance(loss, SmoothedCheckLoss)
+        if not isinstance(loss, SmoothedCheckLoss):
+            return None
         return risk.with_(loss=SmoothedLoss(SteppedSquareLoss(loss.quantile), loss.bandwidth, loss.order))
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         loss = problem.risk.loss
-        assert isinstance(loss, SmoothedCheckLoss)
+        assert isinstance(loss, SmoothedCheckLoss | KernelCheckLoss)
         width = loss.bandwidth * problem.coordinates.response_scale
         low, high = problem.risk.index_range(np.zeros(problem.risk.size))
         span = self._range

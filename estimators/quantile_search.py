@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.estimators.losses import SmoothedCheckLoss, SquaredLoss
+from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.losses.kernel_check import KernelCheckLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import continuation
@@ -32,7 +34,7 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
     Parameters
     ----------
     problem : Problem
-        With a `SmoothedCheckLoss`.
+        With a `SmoothedCheckLoss` or a `KernelCheckLoss`.
     quantile : float
     exact : bool
         Finish with the exact minimiser of the unsmoothed check risk (no noise).
@@ -43,10 +45,14 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
     'search_quantile'
     """
     loss = problem.risk.loss
-    assert isinstance(loss, SmoothedCheckLoss)
-    solution, naive = continuation(
-        problem, lambda h: SmoothedCheckLoss(quantile, h, loss.order), loss.bandwidth, SquaredLoss()
-    )
+    assert isinstance(loss, SmoothedCheckLoss | KernelCheckLoss)
+
+    def family(h: float) -> IndexLoss:
+        if isinstance(loss, KernelCheckLoss):
+            return KernelCheckLoss(quantile, h)
+        return SmoothedCheckLoss(quantile, h, loss.order)
+
+    solution, naive = continuation(problem, family, loss.bandwidth, SquaredLoss())
     if exact and not problem.risk.penalty[~problem.flat].any():
         theta = vertex(problem.risk, solution.theta, quantile, problem.bound)
         if theta is not None:

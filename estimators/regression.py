@@ -50,6 +50,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
     """
 
     _is_label = False
+    _kernel_smoothed = False  # whether correction="wsz" has a loss here
     _is_linear = False  # a numeric response that enters the loss as -y u
     _quadratic = False
     _kappa = 1.0
@@ -94,7 +95,11 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         return self._fit(X, y, resolve_noise(self.noise, names, "y", label=self._is_label), names)
 
     def _check_parameters(self) -> None:
-        check_choice("correction", self.correction, CORRECTIONS)
+        if check_choice("correction", self.correction, CORRECTIONS) == "wsz" and not self._kernel_smoothed:
+            raise CapabilityError(
+                f"correction='wsz' is known for the check loss only, not for {type(self).__name__}: missing is a "
+                "kernel-smoothed loss. Use correction='exact', or QuantileRegression."
+            )
         check_integer("draws", self.draws, 1, 1000, hint="Each draw holds one more copy of the columns.")
         check_number("alpha", self.alpha, 0.0)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):

@@ -101,8 +101,8 @@ class LinearSVC(BinaryClassifier):
             check_number("bandwidth", self.bandwidth, 0.0, low_open=True, hint="Or 'auto'.")
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
-        self._keep = 1.0 if self.correction == "naive" else model.keep
-        return 2.0 * self._read_labels(y, model) - 1.0
+        self._truth = 1.0 if self.correction == "naive" else model.keep
+        return np.asarray(2.0 * self._read_labels(y, model) - 1.0, float)
 
     def _pose(self, problem: Problem) -> Problem:
         """Turn the index into a margin and choose the bandwidth from a corrected least-squares pilot."""
@@ -123,7 +123,7 @@ class LinearSVC(BinaryClassifier):
         return self._randomized(PolynomialLoss([0.5, -1.0, 0.5]))
 
     def _randomized(self, loss: IndexLoss) -> IndexLoss:
-        return loss if self._keep == 1.0 else RandomizedLabelLoss(loss, self._keep)
+        return loss if self._truth == 1.0 else RandomizedLabelLoss(loss, self._truth)
 
     def _smoothed(self, loss: PiecewiseLoss, width: float) -> IndexLoss:
         # without noise the convex kernel; with it that of order 4

@@ -46,6 +46,9 @@ class Encoding(ABC):
 
     def bound(self, name: str, value: Any) -> Any:
         """Return the number of a declared bound called `name`, or raise; numbers as they are."""
+        day = _date_of_text(value)
+        if day is not None:
+            raise TypeError(f"{name} must be a number or a date, got the text {value!r}. Use {day!r}.")
         return value
 
     def fill(self, name: str, value: Any) -> Any:
@@ -120,7 +123,7 @@ class Dates(Encoding):
 
     def bound(self, name: str, value: Any) -> Any:
         """Return the days of a date; numbers as they are."""
-        return parameter_days(name, value) if is_date(value) else value
+        return parameter_days(name, value) if is_date(value) else super().bound(name, value)
 
     def read(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return days since 1970-01-01, missing as nan; total."""
@@ -259,6 +262,14 @@ def encoding_from_dict(d: Any) -> Encoding:
         if kind == plain.kind:
             return plain
     raise ValueError("an encoding is read from a mapping whose 'encoding' is 'number', 'date' or 'labels'.")
+
+
+def _date_of_text(value: Any) -> date | None:
+    """Return the date that a declared text begins with, if any."""
+    try:
+        return date.fromisoformat(value[:10]) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 _NUMERIC = type_ids((*NUMBER_TYPES, Decimal))

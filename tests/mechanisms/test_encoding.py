@@ -370,7 +370,15 @@ def test_saved_encodings_that_are_refused(own):
         ((date(1900, 1, 1), pd.NaT), None, ValueError, "upper bound of 'a' must be a date, got NaT"),
         ((date(1900, 1, 1), date(2020, 1, 1)), Numbers(), TypeError, "without another encoding"),
         ((timedelta(0), timedelta(9)), None, TypeError, "must be a number"),
-        (("1900-01-01", "2020-01-01"), None, TypeError, "must be a number"),
+        (
+            ("1900-01-01", "2020-01-01"),
+            None,
+            TypeError,
+            r"lower bound of 'a' must be a number or a date, got the text '1900-01-01'. Use datetime.date\(1900, 1",
+        ),
+        ((date(1900, 1, 1), "2020-01-01"), Dates(), TypeError, "two dates"),
+        ((0, "2024-01-31T12:00"), {"low": 0, "high": 2}, TypeError, r"upper bound of 'a' .*date\(2024, 1, 31\)"),
+        ((0, "9"), None, TypeError, "upper bound of 'a' must be a number in"),
         ((0, 1), {"low": 0, "high": 2}, ValueError, "every number in the encoding of 'a' must be"),
         ((0, 1), {"low": 0, "high": math.nan}, ValueError, "number of label 'high'"),
         ((0, 1), {"low": 0, "high": "1"}, TypeError, "number of label 'high'"),
@@ -395,6 +403,9 @@ def test_encodings_and_fills_of_columns_that_are_not_there():
         Box({"a": (date(1900, 1, 1), date(2020, 1, 1))}, fill={"a": date(2021, 1, 1)})
     with pytest.raises(TypeError, match=r"fill\['a'\]"):
         Box({"a": (0, 2)}, fill={"a": "mid"}, encoding={"a": {"low": 0, "high": 2}})
+    for bounds in ((0, 1), (date(1900, 1, 1), date(2020, 1, 1))):
+        with pytest.raises(TypeError, match=r"fill\['a'\] must be a number or a date, got the text '2000-01-01'"):
+            Box({"a": bounds}, fill={"a": "2000-01-01"})
 
 
 @given(st.lists(st.dates(), min_size=1), st.sampled_from(["D", "h", "s", "ms", "us"]))

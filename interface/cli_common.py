@@ -72,8 +72,8 @@ def read_bounds(columns: Iterable[str]) -> dict[str, tuple[Any, Any]]:
     return bounds
 
 
-def read_labels(labels: Iterable[str]) -> dict[str, list[str]]:
-    """Read NAME:LABEL,LABEL,...
+def read_labels(labels: Iterable[str], option: str = "--label") -> dict[str, list[str]]:
+    """Read NAME:LABEL,LABEL,... of an option.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def read_labels(labels: Iterable[str]) -> dict[str, list[str]]:
         values = [value.strip() for value in rest.split(",")]
         if not name or len(values) < 2 or "" in values or name in found:
             raise ValueError(
-                f"--label must be NAME:LABEL,LABEL,... with two or more labels and each column once, got {text!r}."
+                f"{option} must be NAME:LABEL,LABEL,... with two or more labels and each column once, got {text!r}."
             )
         found[name] = values
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privfit.cli_budget import column_domain, column_laws, split_text
+from privfit.cli_budget import column_domain, column_laws, number_box, read_fills, split_text
 from privfit.cli_common import (
     AsJson,
     PlotFile,
@@ -23,7 +23,7 @@ from privfit.cli_common import (
 )
 from privfit.cli_ledger import open_ledger
 from privfit.reading import read_private_table
-from privfit.reading_schema import check_private_schema, streams
+from privfit.reading_schema import check_private_schema, streams, wanted_columns
 
 if TYPE_CHECKING:
     from privfit.mechanisms.file_release import FileRelease
@@ -34,7 +34,8 @@ __all__ = ["release"]
 MECHANISMS = ("best", "symmetric-laplace", "laplace", "gaussian", "zil")
 FILLED = (
     "Before the noise, a label that is missing or not declared counts as the FIRST declared label of its column, "
-    "a missing number as the middle of its range, and a number outside its range as the nearest bound."
+    "a missing number or --ordered label as the middle of its range, and a number outside its range as the nearest "
+    "bound."
 )
 
 
@@ -54,6 +55,16 @@ def release(
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME:LABEL,LABEL", help="A column of labels and all it may hold; repeat for more."),
+    ] = None,
+    ordered: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:LABEL,LABEL", help="A column of labels in their order, released as noisy numbers 0, 1, ..."
+        ),
+    ] = None,
+    fill: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:VALUE", help="What a missing cell of a column counts as; repeat for more."),
     ] = None,
     label_epsilon: Annotated[
         float | None,
@@ -95,8 +106,13 @@ def release(
     value of the table is ever printed.
 
     Before the noise, a label that is missing or not declared counts as the
-    FIRST declared label of its column, a missing number as the middle of its
-    range, and a number outside its range as the nearest bound.
+    FIRST declared label of its column, a missing number or --ordered label as
+    the middle of its range, and a number outside its range as the nearest
+    bound. --fill replaces the first label and the middle by a value that you
+    know to be common, for instance --fill age:40.
+
+    Labels whose order means something keep it with --ordered: they become the
+    numbers 0, 1, ... in the order given, and get noise as numbers do.
 
     Parquet and Arrow files are released a few rows at a time, by several
     processes, in bounded memory. If the command is stopped or crashes, the
@@ -111,6 +127,7 @@ def release(
 
       privfit release adult.csv adult.parquet --epsilon 8 --delta 1e-6
           --column age:17:90 --column hours:1:99 --label "income:<=50K,>50K"
+          --ordered school:none,some,degree --fill age:40 --fill school:some
 
       privfit release in.parquet out.parquet --epsilon 4 --delta 1e-6
           --column age:17:90 --mechanism zil --ledger study.jsonl
@@ -126,16 +143,24 @@ def release(
         raise ValueError("--ledger-label and --part describe an entry of a ledger; give --ledger, too.")
     _check_out(table, out, ledger, force)
     bounds, labels = read_bounds(column or []), read_labels(label or [])
-    if not bounds and not labels:
-        raise ValueError("name at least one column with --column NAME:LOWER:UPPER or --label NAME:LABEL,LABEL.")
+    orders = read_labels(ordered or [], "--ordered")
+    if not wanted_columns([*bounds, *orders], labels, []):
+        raise ValueError(
+            "name at least one column with --column NAME:LOWER:UPPER, --label NAME:LABEL,LABEL or "
+            "--ordered NAME:LABEL,LABEL."
+        )
+    both = {**labels, **orders}
+    fills = read_fills(fill or [], bounds, both)
     charge = {"ledger": open_ledger(ledger), "label": ledger_label, "part": part} if ledger is not None else {}
-    table_in = _open(table, out, bounds, labels, public or [])
+    table_in = _open(table, out, bounds, both, public or [])
+    box = number_box(bounds, {name: table_in.labels[name] for name in orders}, fills)
     with working("calibrating the noise"):
-        laws = column_laws(bounds, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
-    domain = column_domain(bounds, table_in.labels)
+        laws = column_laws(box, labels, epsilon, delta, label_epsilon, mechanism, shape, delta0, protect)
+    domain = column_domain(box, {name: table_in.labels[name] for name in labels}, fills)
     done = table_in.release(out, laws, domain, public or None, force, workers, {**charge, "protect": protect})
     unused = table_in.unused
-    split = split_text(list(bounds), {name: laws[name].epsilon for name in labels}, epsilon, delta, protect)
+    filled = f"{FILLED} --fill says otherwise: {', '.join(fill)}." if fill else FILLED
+    split = split_text([*bounds, *orders], {name: laws[name].epsilon for name in labels}, epsilon, delta, protect)
     with working("computing the guarantee"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         text = done.report()
@@ -148,7 +173,8 @@ def release(
             "left_out": unused,
             "law": done.law.to_dict(),
             "budget": {"epsilon": epsilon, "delta": delta, "protect": protect, "split": split},
-            "missing": FILLED,
+            "missing": filled,
+            "ordered": orders,
             "epsilon": promise.epsilons((delta,)) if delta > 0 else [],
             "delta": promise.deltas(),
             "numerical_slack": promise.slack,
@@ -161,8 +187,11 @@ def release(
     payload["warnings"] += careless
 
     def show(console: Any) -> None:
-        for line in (text, split, FILLED):
+        for line in (text, split, filled):
             console.print(line, markup=False, soft_wrap=True)
+        for name, values in orders.items():
+            numbers = ", ".join(f"{value} = {number}" for number, value in enumerate(values))
+            console.print(f"{name} is released as numbers: {numbers}", markup=False, soft_wrap=True)
         for line in careless:
             console.print(f"WARNING: {line}", markup=False, soft_wrap=True)
         if unused:

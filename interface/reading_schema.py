@@ -138,8 +138,9 @@ def text_column(name: str, wanted: str = "numbers") -> ValueError:
             "that hold none empty."
         )
     return ValueError(
-        f"column {name!r} holds text, not numbers; release it as --label {name}:LABEL,LABEL,... "
-        "or, if it is meant to hold numbers, leave the cells that hold none empty."
+        f"column {name!r} holds text, not numbers; release it as --label {name}:LABEL,LABEL,..., or, if its labels "
+        f"have an order, as --ordered {name}:LABEL,LABEL,...; if it is meant to hold numbers, leave the cells that "
+        "hold none empty."
     )
 
 
@@ -154,7 +155,7 @@ def _labels_of(name: str, values: Sequence[str], kind: Any) -> list[Any]:
         try:
             return [int(value) for value in values]
         except ValueError:
-            raise ValueError(f"column {name!r} holds integers, so its --label must list integers.") from None
+            raise ValueError(f"column {name!r} holds integers, so --label (or --ordered) must list integers.") from None
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
-        raise ValueError(f"column {name!r} has type {kind}; its --label cannot be {', '.join(values)}.")
+        raise ValueError(f"column {name!r} has type {kind}; its labels cannot be {', '.join(values)}.")
     return list(values)

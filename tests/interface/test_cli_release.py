@@ -131,7 +131,25 @@ def test_release_does_not_overwrite(privfit, table, tmp_path):
         (["--epsilon", "inf", "--delta", "1e-6", *COLUMNS], "--epsilon must be"),
         (
             [*BUDGET, *COLUMNS, "--column", "name:0:1"],
-            "column 'name' holds text, not numbers; release it as --label name:",
+            "column 'name' holds text, not numbers; release it as --label name:LABEL,LABEL,..., or, if its labels have "
+            "an order, as --ordered name:LABEL,LABEL,...;",
+        ),
+        ([*BUDGET, *COLUMNS, "--ordered", "income:low"], "--ordered must be NAME:LABEL"),
+        ([*BUDGET, *COLUMNS, "--ordered", "income:low,low"], "labels of --ordered income must be distinct"),
+        ([*BUDGET, *COLUMNS, "--ordered", "income:a,b", "--label", "income:a,b"], "got income more than once"),
+        ([*BUDGET, *COLUMNS, "--ordered", "age:a,b"], "got age more than once"),
+        ([*BUDGET, *COLUMNS, "--fill", "wage:3"], "--fill must be NAME:VALUE, once for each column that"),
+        ([*BUDGET, *COLUMNS, "--fill", "age"], "got 'age'"),
+        ([*BUDGET, *COLUMNS, "--fill", "age:40", "--fill", "age:40"], "once for each column"),
+        ([*BUDGET, *COLUMNS, "--fill", "age:16"], "--fill must be a number between the bounds of its column, 17.0 and"),
+        ([*BUDGET, *COLUMNS, "--fill", "age:91"], "got 'age:91'"),
+        ([*BUDGET, *COLUMNS, "--fill", "age:nan"], "got 'age:nan'"),
+        ([*BUDGET, *COLUMNS, "--fill", "age:old"], "got 'age:old'"),
+        ([*BUDGET, "--ordered", "income:low,high", "--fill", "income:mid"], "must be one of the labels low, high of"),
+        ([*BUDGET, "--ordered", "income:low,high", "--fill", "income:1"], "must be one of the labels low, high of"),
+        (
+            [*BUDGET, "--column", "age:1900-01-01:2000-01-01", "--fill", "age:2000-01-02"],
+            "--fill must be a date between the bounds of its column, 1900-01-01 and 2000-01-01, got 'age:2000-01-02'",
         ),
         ([*COLUMNS], "Missing option"),
         ([*BUDGET, *COLUMNS, "--mechanism", "none"], "--mechanism must be one of"),
@@ -176,6 +194,87 @@ def test_release_of_dates_as_days(privfit, tmp_path, suffix):
     for start, wanted in enumerate((7470, -25567, -3470)):
         third = released.frame["born"][start::3]
         assert abs(third.mean() - wanted) < 5 * released.law.scales(2)[0] / 2000**0.5
+
+
+ORDERED = [
+    *("--column", "age:20:80", "--column", "born:1970-01-01:1970-04-11"),
+    *("--ordered", "school:none,some,degree", "--ordered", "stage:1,2,3,4", "--label", "y:no,yes"),
+]
+FILLS = {"age": ("30", 30), "born": ("1970-01-11", 10), "school": ("degree", 2), "stage": ("2", 1), "y": ("yes", "yes")}
+ROWS = 300
+
+
+def write_ordered(path):
+    """Each column: three blocks of rows of which the first is known, the second missing, the third undeclared."""
+    table = pa.table(
+        {
+            "age": pa.array([50.0] * ROWS + [None] * ROWS + [1000.0] * ROWS),
+            "born": pa.array([date(1970, 1, 3)] * ROWS + [None] * ROWS + [date(1999, 1, 1)] * ROWS),
+            "school": pa.array(["some"] * ROWS + [None] * ROWS + ["SECRET"] * ROWS),
+            "stage": pa.array([4] * ROWS + [None] * ROWS + [99] * ROWS, pa.int16()),
+            "y": pa.array(["no"] * ROWS + [None] * ROWS + ["SECRET"] * ROWS).dictionary_encode(),
+        }
+    )
+    if path.suffix == ".csv":
+        rows = [["" if cell is None else str(cell) for cell in row.values()] for row in table.to_pylist()]
+        path.write_text("\n".join(",".join(row) for row in [table.column_names, *rows]))
+    elif path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with (pa.ipc.new_file if path.stem == "file" else pa.ipc.new_stream)(str(path), table.schema) as sink:
+            sink.write_table(table)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+@pytest.mark.parametrize("name", ["in.csv", "in.parquet", "file.arrow", "stream.arrow"])
+def test_fill_and_ordered_labels(privfit, tmp_path, name, filled):
+    path, out = tmp_path / name, tmp_path / "out.parquet"
+    write_ordered(path)
+    options = [word for column, (text, _) in FILLS.items() for word in ("--fill", f"{column}:{text}")] if filled else []
+    budget = ["--epsilon", 9, "--delta", "1e-6", "--label-epsilon", 7, "--protect", "attribute"]
+    code, text, err = privfit.call("release", path, out, *ORDERED, *options, *budget, *QUICK, "--workers", 1)
+    assert (code, err) == (0, "") and "SECRET" not in text
+    assert "school is released as numbers: none = 0, some = 1, degree = 2" in text
+    assert ("--fill says otherwise: age:30, born:1970-01-11, school:degree, stage:2, y:yes." in text) == filled
+    released = load_release(out, kind="pandas")
+    box = next(part for part in released.domain if part.columns[0] == "age")
+    assert box.intervals == ((20, 80), (0, 100), (0, 2), (0, 3))
+    fills = [value for _, value in FILLS.values()] if filled else [50, 50, 1, 1.5, "no"]
+    assert list(box.fill) == fills[:4]
+    scales = dict(zip(box.columns, released.parts[box.columns].scales(4), strict=True))
+    # what the three blocks stand for: numbers outside are clipped, labels that are not declared are filled
+    wanted = {"age": (50, 80), "born": (2, 100), "school": (1, None), "stage": (3, None)}
+    for (column, (known, outside)), fill in zip(wanted.items(), fills, strict=False):
+        for block, value in enumerate((known, fill, fill if outside is None else outside)):
+            mean = released.frame[column][block * ROWS : (block + 1) * ROWS].mean()
+            # six standard errors: 48 comparisons fail by chance with less than 1e-7
+            assert abs(mean - value) < 6 * scales[column] / ROWS**0.5
+    # told truthfully with probability e^7/(e^7 + 1): 15 lies of 300 have a probability below 1e-15
+    for block, value in enumerate(("no", fills[4], fills[4])):
+        assert (released.frame["y"][block * ROWS : (block + 1) * ROWS] == value).sum() > ROWS - 15
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.parquet"])
+def test_ordered_labels_as_json_and_alone(privfit, tmp_path, name):
+    write_ordered(tmp_path / name)
+    options = ["--ordered", "school:none,some,degree", "--fill", "school:none", *BUDGET, *QUICK]
+    found = privfit.as_json("release", tmp_path / name, tmp_path / "o.csv", *options)
+    assert found["columns"] == ["school"] and found["ordered"] == {"school": ["none", "some", "degree"]}
+    assert "--fill says otherwise: school:none." in found["missing"] and "the number school takes all" in (
+        found["budget"]["split"]
+    )
+    assert load_release(tmp_path / "o.csv").domain.fill == (0.0,)
+
+
+def test_ordered_labels_fit_their_column(privfit, tmp_path):
+    write_ordered(tmp_path / "in.parquet")
+    words = privfit.mistake("release", tmp_path / "in.parquet", tmp_path / "o", "--ordered", "stage:a,b", *BUDGET)
+    assert "column 'stage' holds integers, so --label (or --ordered) must list integers" in words
+
+
+def test_release_help_has_an_example_of_ordered_labels(privfit):
+    text = privfit.call("release", "--help")[1]
+    assert "--ordered school:none,some,degree --fill age:40 --fill school:some" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("text", ["born:1900-01-01:5", "born:1900-01-01:2020-02-30", "born:1900-01-01", "born:x:y"])

@@ -7,8 +7,9 @@ from the corrected fit, which may have run to its boundary (`records_needed`): a
 uncorrelated in the columns and in the noise, the share of the variance that is signal scales the naive
 curvature down to ``v'Hv`` and the naive coefficients up to where c is taken; the worst direction decides. The
 accuracy is limited by the same data: where e exceeds 1, or the share is below its own standard error (its
-floor), the curvature is not told from zero, and the answer is "more than 9 n"; and where a fit warns, numbers
-below 3 n are not told from 3 n. Repeated releases thus agree within a factor 3, on the safe side of n.
+floor), the curvature is not told from zero, and the answer is the limit 9 n; and where a fit warns, numbers below
+3 n are not told from the limit 3 n. A limit can be wrong by any factor, so no text prints it (`needed_text`); an
+estimate between the limits agrees over repeated releases within a factor 3.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> tuple[int, bool]:
     -------
     n : int
         Between 3 and 9 times the records at hand, to two digits.
-    beyond : bool
-        Whether n is only a lower bound: the curvature is not told from zero.
+    is_bound : bool
+        Whether n is a limit: 9 n where the curvature is not told from zero, 3 n where less is not told from it.
 
     Examples
     --------
@@ -123,43 +124,39 @@ def records_needed(risk: Risk, naive: Risk, theta: Floats) -> tuple[int, bool]:
 
 
 def rounded_need(n: int, error: float) -> tuple[int, bool]:
-    """Turn a relative error of the curvature into a number of records, and whether it is a lower bound.
+    """Turn a relative error of the curvature into a number of records, and whether it is a limit (3 n or 9 n).
 
     Examples
     --------
-    >>> rounded_need(1000, 0.5), rounded_need(1000, 2.0)
-    ((3000, False), (9000, True))
+    >>> rounded_need(1000, 0.5), rounded_need(1000, 0.8), rounded_need(1000, 2.0)
+    ((3000, True), (5800, False), (9000, True))
     """
     digits = 10 ** max(len(str(9 * n)) - 2, 0)
-    most = 9 * n // digits * digits
+    most, least = 9 * n // digits * digits, round_up(3.0 * n)
     if not error < 1.0:
         return most, True
-    return min(round_up(max(9.0 * n * error**2, 3.0 * n)), most), False
+    found = round_up(9.0 * n * error**2)
+    return (found, False) if least < found < most else (min(max(found, least), most), True)
 
 
-def needed_text(n: int, beyond: bool, records: int) -> str:
-    """Say what `records_needed` found, and "roughly" only for a number that is not one of its limits.
+def needed_text(n: int, is_bound: bool) -> str:
+    """Say what `records_needed` found; a number only where it is an estimate, and not a limit of the rule.
 
     Parameters
     ----------
-    n, beyond
+    n, is_bound
         From `records_needed`.
-    records : int
-        Records at hand.
 
     Examples
     --------
-    >>> needed_text(450_000, True, 50_000)
-    'more than n = 450,000'
-    >>> needed_text(250_000, False, 50_000)
+    >>> needed_text(250_000, False)
     'roughly n = 250,000'
-    >>> needed_text(150_000, False, 50_000)
-    'at least several times as many, say n = 150,000'
+    >>> needed_text(450_000, True)
+    'more records than the data at hand can tell: plan() or `privfit plan` predicts how many'
     """
-    if beyond:
-        return f"more than n = {n:,}"
-    lowest = n <= round_up(3.0 * records)
-    return f"{'at least several times as many, say' if lowest else 'roughly'} n = {n:,}"
+    if is_bound:
+        return "more records than the data at hand can tell: plan() or `privfit plan` predicts how many"
+    return f"roughly n = {n:,}"
 
 
 def report_solution(
@@ -192,6 +189,7 @@ def report_solution(
         "smallest_curvature": float(np.linalg.eigvalsh(solution.hessian)[0]),
         "relative_standard_error": spread,
         "curvature_error": curvature_error(risk, solution),
+        "reasons": [],
         "n_needed": None,
         "n_needed_is_bound": False,
     }
@@ -208,13 +206,13 @@ def report_solution(
     if not reasons and uncertain > UNCERTAIN:
         reasons.append(f"the corrected curvature is only known to {100 * uncertain:.0f} %")
     if reasons:
-        needed, beyond = records_needed(risk, naive, start)
-        found |= {"n_needed": needed, "n_needed_is_bound": beyond}
+        needed, is_bound = records_needed(risk, naive, start)
+        found |= {"n_needed": needed, "n_needed_is_bound": is_bound, "reasons": reasons}
         penalised = bool((risk.penalty != naive.penalty).any())
         shrink = "" if penalised else "stabilize='auto' for a shrunken point estimate, "
         warnings.warn(
             f"{risk.n:,} released records are too few for this noise: {'; '.join(reasons)}. This noise needs "
-            f"{needed_text(needed, beyond, risk.n)}. Standard errors are not to be trusted; use {shrink}fewer columns, "
+            f"{needed_text(needed, is_bound)}. Standard errors are not to be trusted; use {shrink}fewer columns, "
             "or less noise.",
             SmallSampleWarning,
             stacklevel=5,

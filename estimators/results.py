@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_array
+from privfit.estimators.advice import diagnosis
 from privfit.estimators.bands import simultaneous_intervals
 from privfit.estimators.contrasts import check_contrasts
 from privfit.estimators.diagnostics import needed_text
@@ -183,6 +184,8 @@ class ResultsMixin:
     def summary(self, level: float = 0.95) -> str:
         """Return estimates, standard errors, tests, intervals and, for noised data, the cost of privacy as text.
 
+        A fit that warns of too few records shows "-" for tests and intervals; `conf_int` still gives the numbers.
+
         Parameters
         ----------
         level : float
@@ -193,8 +196,21 @@ class ResultsMixin:
         str
         """
         interval = self.conf_int(level)
-        table = coefficient_table(self._names, self.params_, self.bse_, self.zvalues_, self.pvalues_, interval, level)
+        columns = (self.params_, self.bse_, self.zvalues_, self.pvalues_, interval)
+        table = coefficient_table(self._names, *columns, level, trusted=not self.diagnostics_.get("n_needed"))
         return summary_text(f"{type(self).__name__} on released data", self._facts(), table, self._notes())
+
+    def diagnose(self) -> str:
+        """Return whether the records suffice for the noise, why not, and what to do next, as text.
+
+        The numbers behind it are in `diagnostics_`; `estimators.advice.KEYS` says what each of them means.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        return diagnosis(type(self).__name__, self.diagnostics_, self._n_records)
 
     def efficiency_report(self) -> str:
         """Return standard errors on the release beside those that the raw data would give, as text.
@@ -249,8 +265,9 @@ class ResultsMixin:
         elif found.get("penalised"):
             notes.append("Penalised fit: intervals are conditional on the penalty.")
         if found.get("n_needed"):
-            text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False), self._n_records)
+            text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
             notes.append(f"TOO FEW RECORDS for this noise, which needs {text}.")
+            notes.append("Standard errors are not to be trusted, so tests and intervals are not shown; see diagnose().")
         if getattr(self, "correction", "") == "naive" and self.noise_.noisy:
             notes.append("Naive fit: the noise is ignored, so estimates are biased and intervals do not cover.")
         return notes

@@ -29,8 +29,9 @@ def coefficient_table(
     p: Floats,
     interval: Floats,
     level: float,
+    trusted: bool = True,
 ) -> list[str]:
-    """Lines of the coefficient table.
+    """Lines of the coefficient table; tests and intervals of a fit that is not `trusted` show as "-".
 
     Examples
     --------
@@ -38,6 +39,8 @@ def coefficient_table(
     >>> lines = coefficient_table(["x"], one, one, one, one, np.array([[0.0, 2.0]]), 0.95)
     >>> lines[1].split()
     ['x', '1.0000', '1.0000', '1.000', '1.000', '0.0000', '2.0000']
+    >>> coefficient_table(["x"], one, one, one, one, np.array([[0.0, 2.0]]), 0.95, trusted=False)[1].split()
+    ['x', '1.0000', '1.0000', '-', '-', '-', '-']
     """
     tail = (1.0 - level) / 2.0
     width = max(16, *(len(name) for name in names)) if names else 16
@@ -45,10 +48,10 @@ def coefficient_table(
         f"{'':<{width}}{'coef':>10} {'std err':>10} {'z':>9} {'P>|z|':>8} {f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
     ]
     for j, name in enumerate(names):
-        lines.append(
-            f"{name:<{width}}{_number(estimate[j])} {_number(errors[j])} {z[j]:>9.3f} {p[j]:>8.3f} "
-            f"{_number(interval[j, 0])} {_number(interval[j, 1])}"
-        )
+        shown = f"{z[j]:>9.3f} {p[j]:>8.3f} {_number(interval[j, 0])} {_number(interval[j, 1])}"
+        if not trusted:
+            shown = f"{'-':>9} {'-':>8} {'-':>10} {'-':>10}"
+        lines.append(f"{name:<{width}}{_number(estimate[j])} {_number(errors[j])} {shown}")
     return lines
 
 

@@ -132,7 +132,7 @@ def _payload(
     estimator: Any, names: list[str], model: str, target: Any, level: float, notes: list[str]
 ) -> dict[str, Any]:
     interval, errors = estimator.conf_int(level), estimator.bse_
-    cost = estimator.efficiency_
+    cost, found = estimator.efficiency_, estimator.diagnostics_
     return {
         "model": model,
         "target": target,
@@ -164,7 +164,8 @@ def _payload(
             ],
             "assumption": cost.assumption,
         },
-        "records_needed": estimator.diagnostics_.get("n_needed"),
+        "records_needed": None if found.get("n_needed_is_bound") else found.get("n_needed"),
+        "too_few_records": bool(found.get("n_needed")),
         "warnings": notes,
     }
 

@@ -95,11 +95,11 @@ def test_intervals_cover_full():
 
 
 def test_indefinite_gram_is_reported():
-    """n = 30 records under noise ten times the signal: the warning says how many are needed."""
+    """n = 30 records under noise ten times the signal: how many are needed, these data cannot tell."""
     rng = np.random.default_rng(5)
     x, y = linear_data(rng, 30, np.array([1.0, -1.0]))
     released = x + laplace_noise(rng, 30, 2, 5.0)
-    with pytest.warns(SmallSampleWarning, match=r"needs more than n = 270\."):
+    with pytest.warns(SmallSampleWarning, match="needs more records than the data at hand can tell"):
         model = LinearRegression(noise=SymmetricLaplace(5.0)).fit(released, y)
     assert np.isfinite(model.params_).all()
     assert np.isinf(model.bse_).all()

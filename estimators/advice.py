@@ -1,0 +1,113 @@
+r"""What a fit found about itself: every key of `diagnostics_`, and what to do next.
+
+`diagnostics_` is a plain dictionary of numbers; a model has the keys that apply to it. `diagnosis` turns it into a
+verdict, the reasons, and the next steps in the order of what they cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privfit.estimators.diagnostics import UNCERTAIN, needed_text
+
+__all__ = ["KEYS", "advice", "diagnosis"]
+
+KEYS = {
+    "converged": "whether the search ended with a gradient of zero along every free coordinate",
+    "iterations": "steps of the last search",
+    "at_bound": "whether a standardised coefficient lies on the boundary of the parameter set",
+    "positive_curvature": "whether the corrected risk bends upwards in every free direction at the estimate",
+    "smallest_curvature": "smallest eigenvalue of the corrected Hessian, in standardised coefficients",
+    "curvature_error": f"relative standard error of that curvature; a fit warns above {UNCERTAIN:.2f}",
+    "relative_standard_error": "standard error of the slopes as a vector over their size; a fit warns above 1",
+    "minima": "different proper minima that the search met; above 1 the lowest was taken",
+    "reasons": "why the records are too few for this noise, as texts; empty where they suffice",
+    "n_needed": "records that this noise needs; None where those at hand suffice",
+    "n_needed_is_bound": "n_needed is a limit of what the data at hand can tell (at least so many), not an estimate",
+    "stabilised": "whether the vanishing ridge of stabilize= took part",
+    "penalised": "whether any ridge took part",
+    "penalty": "the ridge on each slope, in the units of the data",
+    "bound": "how the parameter set was bounded",
+    "bandwidth": "smoothing of a kinked loss, in the units of the response; None without smoothing",
+    "bandwidth_too_wide": "the bandwidth exceeds half the response's range: the fit is not about that quantile",
+    "smoothing_bias": "upper bound of the smoothing's bias in the mean score",
+    "threshold": "Huber's threshold, in the units of the response",
+    "scale": "scale of the residuals, in the units of the response; None with a given threshold",
+    "index_variance": "noise variance of the index",
+    "passes": "passes over a release on disk",
+    "quantiles": "diagnostics of the single fits, quantile by quantile",
+    "columns": "diagnostics of the single fits, column by column",
+    "gaps": "differences between neighbouring eigenvalues",
+    "gap_bse": "standard errors of the gaps",
+    "projected": "negative eigenvalues of the debiased covariance that were set to 0",
+}
+"""Meaning of every key."""
+
+
+def advice(found: Mapping[str, Any]) -> list[str]:
+    """Next steps for a fit, the cheapest first; empty where nothing need be done.
+
+    Parameters
+    ----------
+    found : mapping
+        `diagnostics_` of a fitted model.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> advice({"converged": True, "n_needed": None})
+    []
+    >>> advice({"converged": True, "n_needed": 450_000, "n_needed_is_bound": False})[-2]
+    'More records: roughly n = 450,000.'
+    """
+    if not found.get("n_needed"):
+        steps = []
+        if not found.get("converged", True):
+            steps.append("Rescale, or drop columns that are nearly collinear: the search did not converge.")
+        if found.get("at_bound"):
+            steps.append("Give a larger bound=, or alpha > 0: the estimate lies on the boundary of the parameter set.")
+        if found.get("bandwidth_too_wide"):
+            steps.append("LinearRegression for the mean, more records, or less noise: the bandwidth is too wide.")
+        return steps
+    steps = ["Fewer columns: each brings noise of its own into the curvature. Drop first what the question can spare."]
+    if found.get("stabilised") is False:
+        steps.insert(0, "stabilize='auto': a shrunken point estimate now; its intervals are conditional on the ridge.")
+    needed = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
+    steps.append(f"{needed[0].upper()}{needed[1:]}." if found.get("n_needed_is_bound") else f"More records: {needed}.")
+    steps.append("Less noise, at the next release: a larger epsilon, narrower declared ranges, or another mechanism.")
+    return steps
+
+
+def diagnosis(model: str, found: Mapping[str, Any], records: int) -> str:
+    """Return verdict, reasons and next steps as text.
+
+    Parameters
+    ----------
+    model : str
+    found : mapping
+        `diagnostics_` of a fitted model.
+    records : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(diagnosis("Mean", {"converged": True, "n_needed": None}, 10))
+    Mean on 10 records: nothing stands against this fit.
+    """
+    steps = advice(found)
+    if not steps:
+        known = found.get("curvature_error")
+        said = "" if known is None else f" Its curvature is known to {100 * known:.1f} %."
+        return f"{model} on {records:,} records: nothing stands against this fit.{said}"
+    verdict = "TOO FEW RECORDS for this noise" if found.get("n_needed") else "read with care"
+    lines = [f"{model} on {records:,} records: {verdict}."]
+    lines += [f"  found: {reason}" for reason in found.get("reasons", ())]
+    lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
+    return "\n".join(lines)

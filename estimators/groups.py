@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.noise import NoiseModel
+from privfit.estimators.operators import Part
 from privfit.estimators.problem import Sample, Tables
 from privfit.estimators.reading import Passes, Piece, Source
 
@@ -151,7 +152,8 @@ def together(groups: Sequence[Sequence[Source]]) -> NoiseModel:
     if len(models) == 1:
         return models[0]
     n = sum(group[0].n for group in groups)
-    parts, laws = [], []
+    parts: list[Part] = []
+    laws: list[tuple[str, str]] = []
     for group in groups:
         for source in group:
             share = source.n / n / len(group)

@@ -80,7 +80,7 @@ class RecordsMixin:
 
     def __getstate__(self) -> Any:
         """State for pickles and copies: everything but the records."""
-        state = dict(super().__getstate__())  # type: ignore[misc]
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_kept", None)
         state.pop("_codes", None)
         return state

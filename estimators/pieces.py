@@ -105,7 +105,7 @@ class PiecesMixin:
         X, y = self._validate(frame, response)  # type: ignore[attr-defined]
         self._inference(clusters, keep_records, len(X))  # type: ignore[attr-defined]
         model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
-        return self._fit(X, y, model, names)  # type: ignore[attr-defined, no-any-return]
+        return self._fit(X, y, model, names)  # type: ignore[attr-defined]
 
     def fit_dask(self, frame: Any, target: Any, features: Any = None, *, keep_records: bool = False) -> Self:
         """Fit to a Dask DataFrame of released columns, or to a release in files, where the partitions are.

@@ -36,11 +36,8 @@ _FOURTH = "fourth moments of the release, the noise's taken out"
 _NORMAL = "normal scores, as the fourth moments of the release are too noisy"
 
 
-class PrincipalComponents(
-    ResultsMixin,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+class PrincipalComponents(  # type: ignore[misc]
+    ResultsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Principal components of the raw data, estimated from released columns.
 

@@ -78,5 +78,5 @@ def _digest(plan: Plan, rows: Table) -> bytes:
         for column, cells in zip(part.columns, rows.cells(part), strict=True):
             values = part.select([column]).encode(cells) if hasattr(part, "encode") else cells
             hashed.update(f"{column!r} {len(values)} ".encode())
-            hashed.update(np.ascontiguousarray(values, dtype=np.float64).view(np.uint8))
+            hashed.update(np.ascontiguousarray(values, dtype=np.float64).data)
     return hashed.digest()

@@ -83,7 +83,8 @@ def test_an_id_is_the_same_in_every_container(path, kind):
 def test_whole_numbers_of_every_width(path):
     book = RecordBook(path)
     book.note([7, 2**53 + 1, -5, 2**90], "a")
-    for make in (np.array, pd.Series, pl.Series, lambda ids: pd.Series(ids, dtype="Int64"), lambda ids: pa.chunked_array([ids])):
+    nullable, chunked = (lambda ids: pd.Series(ids, dtype="Int64")), (lambda ids: pa.chunked_array([ids]))
+    for make in (np.array, pd.Series, pl.Series, nullable, chunked):
         assert book.new(make([7, 2**53, 2**53 + 1, -5])).tolist() == [False, True, False, False]
     assert book.new([2**90, 2**90 + 1, 10**5000]).tolist() == [False, True, True]
 

@@ -36,8 +36,8 @@ _FOURTH = "fourth moments of the release, the noise's taken out"
 _NORMAL = "normal scores, as the fourth moments of the release are too noisy"
 
 
-class PrincipalComponents(  # type: ignore[misc]
-    ResultsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+class PrincipalComponents(
+    ResultsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator  # type: ignore[misc]
 ):
     """Principal components of the raw data, estimated from released columns.
 

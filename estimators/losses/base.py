@@ -84,6 +84,48 @@ class IndexLoss(ABC):
 
         return from_expression(expression, variable, **parameters)
 
+    @staticmethod
+    def from_callable(
+        function: Callable[..., Any],
+        derivatives: Sequence[Callable[..., Any]] = (),
+        *,
+        size: int | None = None,
+        gradient: Callable[..., Any] | None = None,
+        half_trace: Callable[..., Any] | None = None,
+    ) -> Any:
+        """Build a loss from a vectorised numpy function of the index, or of records and parameters.
+
+        Parameters
+        ----------
+        function : callable
+            ``f(u)``; with `size`, ``l(records, theta)``.
+        derivatives : sequence of callables
+            ``f', f'', ...`` of the index, as far as known.
+        size : int, optional
+            Number of parameters: the function is one of records, shape (n, d), and theta, shape (size,).
+        gradient, half_trace : callable, optional
+            Of a function of records: see `RecordLoss`.
+
+        Returns
+        -------
+        CallableLoss or RecordLoss
+            Correction "dr" (zero-inflated noise) and "naive" need values only; others need derivatives.
+
+        Examples
+        --------
+        >>> IndexLoss.from_callable(np.arctan).value([0.0])
+        array([0.])
+        """
+        from privfit.estimators.losses.callable import CallableLoss, RecordLoss
+
+        if size is None:
+            if gradient is not None or half_trace is not None:
+                raise TypeError("gradient and half_trace belong to a function of records: give size= too.")
+            return CallableLoss(function, derivatives)
+        if derivatives:
+            raise TypeError("derivatives belong to a function of the index: give gradient= for one of records.")
+        return RecordLoss(function, size, gradient, half_trace)
+
     @abstractmethod
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """Derivative of the given order at u (almost everywhere for a kinked loss); order 0 is the loss.

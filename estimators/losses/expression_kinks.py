@@ -150,8 +150,10 @@ def without_low_jumps(found: Pieces, symbol: Any) -> Pieces:
     for knot, formula, before in zip(found.knots, found.formulas[1:], found.formulas, strict=False):
         sizes = _jumps(formula - before, symbol, knot)
         for order in range(3):
-            exact = (formula - before).diff(symbol, order).subs(symbol, knot) if order in sizes else 0
-            added += exact * (symbol - knot) ** order / sympy.factorial(order)
+            if order in sizes:
+                size = (formula - before).diff(symbol, order).subs(symbol, knot)
+                size = size if size.is_Rational else sympy.Rational(str(size.evalf(30)))
+                added += size * (symbol - knot) ** order / sympy.factorial(order)
         high = [order for order in sizes if order > 2]
         if high:
             knots.append(knot)

@@ -1,0 +1,241 @@
+r"""M-estimators with a loss of the user's own, corrected for the noise of a release.
+
+A loss of an index enters the common corrected risk (`regression`): u is the residual ``y - b_0 - x'b``, the margin
+``y (b_0 + x'b)``, or ``b_0 + x'b`` with y entering as ``-y u`` or not at all. Kinks are averaged over a narrow kernel,
+as in `QuantileRegression`. A loss of records and parameters is corrected by a second randomisation (`m_records`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from privfit.accounting.validation import check_choice, check_number
+from privfit.estimators.checks import read_columns
+from privfit.estimators.efficiency import unavailable, unchanged
+from privfit.estimators.errors import CapabilityError
+from privfit.estimators.losses import PolynomialLoss, RandomizedLabelLoss
+from privfit.estimators.losses.base import IndexLoss
+from privfit.estimators.losses.callable import RecordLoss
+from privfit.estimators.m_index import ScaledLoss, lowest_jump, smoothed
+from privfit.estimators.m_records import fit_records
+from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.problem import Problem
+from privfit.estimators.regression import IndexRegression
+from privfit.estimators.risk import Risk
+from privfit.estimators.smoothed_search import Pilot, continuation, resolvents_only
+from privfit.estimators.solver import Solution
+from privfit.estimators.strata import signed
+
+__all__ = ["MEstimator"]
+
+Floats = NDArray[np.float64]
+_RESPONSES = ("residual", "margin", "linear", "none")
+
+
+class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
+    """Minimiser of a mean loss of the user's own, unbiased under the noise of a release.
+
+    Parameters
+    ----------
+    loss : IndexLoss, RecordLoss or str
+        A built-in loss, `Loss.from_expression`, `Loss.from_callable`, or an expression of u.
+    response : {"residual", "margin", "linear", "none"}
+        How y enters a loss of an index: ``f(y - u)``, ``f(y u)`` for y in {-1, 1}, ``f(u) - y u``, or ``f(u)``.
+    noise, correction, fit_intercept, bound, alpha, stabilize, draws, random_state
+        As for `LinearRegression`. A loss given as a function needs "dr" or "naive"; for a loss of records `bound`
+        limits each parameter (default 100 times the start, at least 100), and `fit_intercept`, `alpha` and `stabilize`
+        play no part.
+    bandwidth : "auto" or float
+        Of the smoothing of a kinked loss, in units of its index.
+    start : array_like, shape (p,), optional
+        Of a loss of records: where the naive fit starts; zeros if left out.
+
+    Attributes
+    ----------
+    params_, cov_params_, coef_, intercept_, efficiency_, converged_, diagnostics_
+        As for `LinearRegression`; of a loss of records ``coef_`` is ``params_`` and ``diagnostics_["hessian_step"]`` the
+        step of the numerical Hessian. The cost of privacy is not estimated for a user's own loss.
+
+    Examples
+    --------
+    >>> x = np.arange(5.0)[:, None]
+    >>> MEstimator("sqrt(1 + u**2)").fit(x, [0.0, 1.0, 2.0, 3.0, 40.0]).coef_.round(2)
+    array([1.83])
+    """
+
+    def __init__(
+        self,
+        loss: Any = "u**2/2",
+        *,
+        response: str = "residual",
+        noise: Any = None,
+        correction: str = "exact",
+        fit_intercept: bool = True,
+        bandwidth: Any = "auto",
+        bound: Any = None,
+        alpha: float = 0.0,
+        stabilize: Any = None,
+        draws: int = 1,
+        start: Any = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.loss = loss
+        self.response = response
+        self.noise = noise
+        self.correction = correction
+        self.fit_intercept = fit_intercept
+        self.bandwidth = bandwidth
+        self.bound = bound
+        self.alpha = alpha
+        self.stabilize = stabilize
+        self.draws = draws
+        self.start = start
+        self.random_state = random_state
+
+    @property
+    def _is_label(self) -> bool:  # type: ignore[override]
+        return bool(self.response == "margin")
+
+    @property
+    def _is_linear(self) -> bool:  # type: ignore[override]
+        return self.response in ("linear", "none")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("response", self.response, _RESPONSES)
+        if not (isinstance(self.bandwidth, str) and self.bandwidth == "auto"):
+            check_number("bandwidth", self.bandwidth, 0.0, low_open=True, hint="Or 'auto'.")
+        self._given = IndexLoss.from_expression(self.loss) if isinstance(self.loss, str) else self.loss
+        if not isinstance(self._given, IndexLoss | RecordLoss):
+            raise TypeError(
+                f"loss must be a Loss or an expression of u, got {type(self.loss).__name__}. Use Loss.from_expression "
+                "or Loss.from_callable."
+            )
+
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
+        """Fit to released columns X and response y; see `IndexRegression.fit`.
+
+        A loss of records sees ``[X, y]``, or X alone without y; ``response="none"`` needs no y.
+        """
+        self._check_parameters()
+        if isinstance(self._given, RecordLoss):
+            return self._fit_records(X, y)
+        if self.response == "none":
+            y = np.zeros(len(X)) if y is None else np.zeros(len(y))
+        return super().fit(X, y, **options)
+
+    def _fit_records(self, X: Any, y: Any) -> Self:
+        if y is None:
+            records = read_columns(self, X)
+        else:
+            columns, response = self._validate(X, y)
+            records = np.column_stack([columns, response])
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        self.noise_ = resolve_noise(self.noise, names, "y")
+        found = fit_records(
+            self._given,
+            records,
+            self.noise_,
+            correction=self.correction,
+            draws=int(self.draws),
+            start=self.start,
+            bound=self.bound,
+            random_state=self.random_state,
+        )
+        self.params_ = self.coef_ = found.theta
+        self.intercept_, self.cov_params_ = 0.0, found.covariance
+        self.converged_, self.n_iter_, self.diagnostics_ = found.converged, found.iterations, found.diagnostics
+        self._names, self._n_records, self._groups = [f"theta{j}" for j in range(found.theta.size)], len(records), None
+        cost = unavailable if self.noise_.noisy else unchanged
+        said = (_NOT_ESTIMATED,) if self.noise_.noisy else ()
+        self.efficiency_ = cost(found.theta.size, len(records), *said)
+        return self
+
+    def _read_response(self, y: Any, model: NoiseModel) -> Floats:
+        if self.response != "margin":
+            return np.asarray(y, float)
+        labels = np.asarray(y)
+        if not np.isin(labels, (-1, 1)).all():
+            raise ValueError("y must hold -1 and 1 only for response='margin'. Code the two classes so.")
+        self._keep = 1.0 if self.correction == "naive" else model.keep
+        return labels.astype(float)
+
+    def _pose(self, problem: Problem) -> Problem:
+        loss, risk = self._given, problem.risk
+        if loss.max_variance == 0.0 and risk.corrects:
+            loss.compile([(risk.symbols(np.ones(risk.size))[0], 0)])  # says why, if the operator is not trivial
+            raise CapabilityError("this loss grows faster than every exponential: no correction exists. Bound it.")
+        if self.response == "margin":
+            strata = [signed(s) for s in risk.strata]
+            risk = Risk(PolynomialLoss([0.5, -1.0, 0.5]), strata, risk.size, risk.penalty)
+            problem = replace(problem, risk=risk, naive=risk.naive())
+        self._unit = problem.coordinates.response_scale if self.response == "residual" else 1.0
+        self._width, self._jump = 0.0, lowest_jump(loss)
+        exact = self._jump == 2 and resolvents_only(risk)
+        if self._jump is not None and not exact:
+            self._width = self._choose_width(problem)
+        return problem.with_loss(self._loss(problem))
+
+    def _choose_width(self, problem: Problem) -> float:
+        if self.bandwidth != "auto":
+            return float(self.bandwidth)
+        if self._is_linear:
+            raise ValueError(
+                f"bandwidth must be a number for a kinked loss with response={self.response!r}: there is no "
+                "residual to choose it from. Take a tenth of the index's standard deviation."
+            )
+        jump = max(self._jump or 1, 1)
+        return Pilot.of(problem).bandwidth(problem.risk, jump) * self._unit
+
+    def _at_width(self, width: float) -> IndexLoss:
+        """Loss in standard coordinates, smoothed with a bandwidth in units of the index."""
+        loss: IndexLoss = smoothed(self._given, width, 4 if self.noise_.noisy else 2) if width else self._given
+        if self.response == "margin" and self._keep < 1.0:
+            loss = RandomizedLabelLoss(loss, self._keep)
+        return loss if self._unit == 1.0 else ScaledLoss(loss, self._unit)
+
+    def _loss(self, problem: Problem) -> IndexLoss:
+        return self._at_width(self._width)
+
+    def _search(self, problem: Problem) -> tuple[Solution, Floats]:
+        if not self._width or self._is_linear:
+            return super()._search(problem)
+        pilot = PolynomialLoss([0.5, -1.0, 0.5] if self.response == "margin" else [0.0, 0.0, 0.5])
+        return continuation(problem, lambda h: self._at_width(h * self._unit), self._width / self._unit, pilot)
+
+    def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
+        return np.full((risk.size, risk.size), np.nan), _NOT_ESTIMATED
+
+    def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
+        return {"bandwidth": self._width or None}
+
+    def predict(self, X: Any) -> Floats:
+        """Fitted index ``intercept + X coef``.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+
+        Raises
+        ------
+        CapabilityError
+            For a loss of records, which has no index.
+        """
+        check_is_fitted(self)
+        if isinstance(self._given, RecordLoss):
+            raise CapabilityError("a loss of records has no index to predict. Use params_.")
+        X = read_columns(self, X, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_, float)
+
+
+_NOT_ESTIMATED = "not estimated for a loss of the user's own"

@@ -242,12 +242,12 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 def _joint_covariance(kept: list[Kept], single: list[Floats]) -> Floats:
     """Joint covariance of all parameters; a fit without standard errors keeps its infinite ones and no covariances."""
     size, count = len(single[0]), len(single)
-    lost = np.array([not np.isfinite(own).all() for own in single])
+    lost = [not np.isfinite(own).all() for own in single]
     out = np.zeros((count, size, count, size))
     for a, own in enumerate(single):
         out[a, :, a, :] = own
-    good = np.flatnonzero(~lost)
-    if good.size > 1:
+    good = [a for a in range(count) if not lost[a]]
+    if len(good) > 1:
         scores = _score_covariance([kept[a] for a in good], size)
         maps = [kept[a].matrix @ np.linalg.inv(kept[a].solution.hessian) for a in good]
         n = kept[0].problem.risk.n

@@ -3,7 +3,8 @@ r"""What privacy cost, from the release alone.
 The raw-data fit would have covariance ``V^-1 A_oracle V^-1 / n``. Its V is the expectation of the corrected
 Hessian, and ``A_oracle`` follows from V (logistic: information equality ``A_oracle = V``; least squares:
 ``sigma^2 V`` with the corrected residual variance; quantiles: ``tau (1 - tau) E xx'`` with the corrected Gram
-matrix). A fit without noise is the raw-data fit: factor 1 and n effective records, by definition.
+matrix); where it is known well enough, ``A_oracle`` is estimated without such an assumption (`squared_score`), and the
+report says which was used. A fit without noise is the raw-data fit: factor 1 and n effective records, by definition.
 """
 
 from __future__ import annotations

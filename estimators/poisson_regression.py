@@ -22,6 +22,7 @@ from privfit.estimators.losses import ExponentialLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
 from privfit.estimators.problem import Problem
+from privfit.estimators.raw_scores import poisson_dispersion
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
@@ -136,10 +137,11 @@ class PoissonRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
             self.intercept_ = float(self.params_[0])
 
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
-        return (
-            curvature / self._unit,
-            "information equality of a Poisson response, their covariance is the corrected Hessian",
-        )
+        spread = poisson_dispersion(risk, theta, float(self.noise_.covariance[-1]) / self._unit**2)
+        if spread is None:
+            said = "information equality of a Poisson response, their covariance is the corrected Hessian"
+            return curvature / self._unit, said
+        return spread * curvature, f"variance of the count {spread * self._unit:.3g} times its mean"
 
     def _default_bound(self, model: NoiseModel) -> float:
         return 10.0 if model.noisy else 30.0

@@ -134,7 +134,9 @@ def release(
     ----------
     data : ndarray, or pandas, polars or pyarrow table
         The private table, one row per person. Missing values become the domain's declared fill value, values
-        outside are clipped (projected onto a ball), object cells that are no numbers count as missing.
+        outside are clipped (projected onto a ball). Columns are read by their types: a data frame's column of
+        objects is refused where numbers or dates are wanted; in an array of objects, cells that are none count as
+        missing, and a warning says so.
     law : Law or mapping
         A law for all columns of `domain`, or ``{column or tuple of columns: law}``: independent parts.
     domain : Box, Ball, Categories or tuple of them

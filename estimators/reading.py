@@ -170,8 +170,8 @@ def once(piece: Piece) -> Iterator[Piece]:
     return iter([piece])
 
 
-def fixed_chunks(pieces: Iterable[Piece], rows: int = CHUNK) -> Iterator[Piece]:
-    """Cut pieces of any length anew, at multiples of `rows` counted from the first record.
+def fixed_chunks(pieces: Iterable[Piece], rows: int | None = None) -> Iterator[Piece]:
+    """Cut pieces of any length anew, at multiples of `rows` (`CHUNK`) counted from the first record.
 
     Examples
     --------
@@ -179,6 +179,7 @@ def fixed_chunks(pieces: Iterable[Piece], rows: int = CHUNK) -> Iterator[Piece]:
     >>> [len(y) for _, y in fixed_chunks(pieces, 5)]
     [5, 2]
     """
+    rows = CHUNK if rows is None else rows
     waiting: list[Piece] = []
     there = 0
     for x, y in pieces:

@@ -7,8 +7,7 @@ Examples
 array([2.])
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privfit.estimators.efficiency import Efficiency
 from privfit.estimators.errors import CapabilityError, RankDeficiencyWarning, SmallSampleWarning
@@ -23,6 +22,7 @@ from privfit.estimators.quantile import Quantile
 from privfit.estimators.quantile_regression import QuantileRegression
 from privfit.estimators.release_transformer import NewReleaseWarning, ReleaseTransformer
 from privfit.estimators.ridge import Ridge
+from privfit.mechanisms.when_asked import when_asked
 
 if TYPE_CHECKING:
     from privfit.estimators.plan_report import PlanReport as PlanReport
@@ -51,21 +51,11 @@ __all__ = [
     "plan",
 ]
 
-_WHEN_ASKED = {
-    "PlanReport": "privfit.estimators.plan_report",
-    "PlanRow": "privfit.estimators.plan_row",
-    "plan": "privfit.estimators.planning",
-}
-"""What most programs do not need is loaded when it is first asked for."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHEN_ASKED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_WHEN_ASKED[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHEN_ASKED})
+__getattr__, __dir__ = when_asked(
+    __name__,
+    {
+        "PlanReport": "plan_report",
+        "PlanRow": "plan_row",
+        "plan": "planning",
+    },
+)

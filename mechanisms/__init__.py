@@ -6,8 +6,7 @@ on a grid, from operating-system entropy, and returns the table together with it
 against its claim.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privfit.mechanisms.categories import Categories
 from privfit.mechanisms.days import days_to_datetimes
@@ -25,6 +24,7 @@ from privfit.mechanisms.reader import ReleaseReader, open_release
 from privfit.mechanisms.releasing import Release, release
 from privfit.mechanisms.splitting import calibrate_parts, remaining_budget, variance_inflation
 from privfit.mechanisms.symmetric_laplace import SymmetricLaplace
+from privfit.mechanisms.when_asked import when_asked
 from privfit.mechanisms.zero_inflated import ZeroInflatedLaplace
 from privfit.mechanisms.zero_inflated_calibration import ZilRegion, zil_region
 
@@ -78,27 +78,17 @@ __all__ = [
     "zil_region",
 ]
 
-_WHEN_ASKED = {
-    "AuditReport": "privfit.mechanisms.audit_report",
-    "FileRelease": "privfit.mechanisms.file_release",
-    "NothingNewWarning": "privfit.mechanisms.incremental",
-    "RecordBook": "privfit.mechanisms.record_book",
-    "audit": "privfit.mechanisms.auditing",
-    "audit_noise": "privfit.mechanisms.auditing",
-    "release_dask": "privfit.mechanisms.dask_release",
-    "release_file": "privfit.mechanisms.streaming",
-    "release_new": "privfit.mechanisms.incremental",
-}
-"""What most programs do not need is loaded when it is first asked for."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHEN_ASKED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_WHEN_ASKED[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHEN_ASKED})
+__getattr__, __dir__ = when_asked(
+    __name__,
+    {
+        "AuditReport": "audit_report",
+        "FileRelease": "file_release",
+        "NothingNewWarning": "incremental",
+        "RecordBook": "record_book",
+        "audit": "auditing",
+        "audit_noise": "auditing",
+        "release_dask": "dask_release",
+        "release_file": "streaming",
+        "release_new": "incremental",
+    },
+)

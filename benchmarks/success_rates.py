@@ -108,19 +108,20 @@ def noised(rng: np.random.Generator, x: Any, law: Any) -> Any:
     return x + noise * (rng.random((len(x), 1)) >= getattr(law, "delta0", 0.0))
 
 
-def watched(kind: type) -> type:
-    """Return the model, which now remembers the problem and the solution of its search."""
+def watched(kind: type, first: bool = False) -> type:
+    """Return the model, which now remembers the problem, the solution that it reports and the naive fit."""
 
-    def search(self: Any, problem: Any) -> Any:
-        self.problem_ = problem
-        self.solution_, start = kind._search(self, problem)  # type: ignore[attr-defined]
-        self.start_ = start
-        return self.solution_, start
+    def store(self: Any, solution: Solution, problem: Any, start: Any) -> None:
+        self.solution_, self.problem_, self.start_ = solution, problem, start
+        kind._store(self, solution, problem, start)  # type: ignore[attr-defined]
 
-    return type(kind.__name__, (kind,), {"_search": search})
+    members: dict[str, Any] = {"_store": store}
+    if first:
+        members["_reconsidered"] = lambda self, solution, problem, start: solution
+    return type(kind.__name__, (kind,), members)
 
 
-def fitted(setting: Setting, rng: np.random.Generator) -> tuple[Any, Any, float]:
+def fitted(setting: Setting, rng: np.random.Generator, first: bool = False) -> tuple[Any, Any, float]:
     """Draw records, release and fit them: the model, the true parameters in the units of the data, seconds."""
     slopes = np.array(setting.slopes)
     x = setting.columns(rng, setting.n, slopes.size)
@@ -129,7 +130,7 @@ def fitted(setting: Setting, rng: np.random.Generator) -> tuple[Any, Any, float]
     else:
         y, truth = 1 + x @ slopes + rng.normal(size=setting.n), np.r_[1.0, slopes]
     released = noised(rng, x, setting.law)
-    model = watched(setting.kind)(noise=setting.law)
+    model = watched(setting.kind, first)(noise=setting.law)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.process_time()
@@ -161,9 +162,9 @@ def explored(problem: Any, truth: Any, centres: list[Any], starts: int, rng: np.
     return [minimise(problem.risk, np.clip(point, -bound, bound), bound) for point in points]
 
 
-def outcome(setting: Setting, rng: np.random.Generator, starts: int) -> Outcome:
+def outcome(setting: Setting, rng: np.random.Generator, starts: int, first: bool = False) -> Outcome:
     """One replication."""
-    model, params, seconds = fitted(setting, rng)
+    model, params, seconds = fitted(setting, rng, first)
     problem, own = model.problem_, model.solution_
     truth = standard(problem, params)
     known = [own, *explored(problem, truth, [model.start_, own.theta], starts, rng)]
@@ -182,9 +183,10 @@ def outcome(setting: Setting, rng: np.random.Generator, starts: int) -> Outcome:
     return Outcome(True, reached, nearest, own.interior, lower=False, **facts)
 
 
-def measure(setting: Setting, replications: int, starts: int, seed: int) -> list[Outcome]:
-    """Replications with generators of their own."""
-    return [outcome(setting, np.random.default_rng([seed, setting.n, rep]), starts) for rep in range(replications)]
+def measure(setting: Setting, replications: int, starts: int, seed: int, first: bool = False) -> list[Outcome]:
+    """Replications with generators of their own; `first` leaves out the library's further starts."""
+    rngs = [np.random.default_rng([seed, setting.n, rep]) for rep in range(replications)]
+    return [outcome(setting, rng, starts, first) for rng in rngs]
 
 
 def line(setting: Setting, found: list[Outcome]) -> str:
@@ -211,6 +213,7 @@ def main(arguments: list[str] | None = None) -> str:
     parser.add_argument("--replications", type=int, default=200)
     parser.add_argument("--starts", type=int, default=50, help="random starts in each replication")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", action="store_true", help="without the further starts of `estimators.restarts`")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of the rows, from 0")
     options = parser.parse_args(arguments)
     replications, starts = (2, 3) if options.quick else (options.replications, options.starts)
@@ -220,7 +223,7 @@ def main(arguments: list[str] | None = None) -> str:
     with threadpool_limits(1):
         for number, setting in enumerate(settings()):
             if options.only is None or number in options.only:
-                lines.append(line(setting, measure(setting, replications, starts, options.seed)))
+                lines.append(line(setting, measure(setting, replications, starts, options.seed, options.first)))
                 print(lines[-1], flush=True)
     return "\n".join(lines)
 

@@ -189,6 +189,7 @@ def report_solution(
         "smallest_curvature": float(np.linalg.eigvalsh(solution.hessian)[0]),
         "relative_standard_error": spread,
         "curvature_error": curvature_error(risk, solution),
+        "minima": solution.minima,
         "reasons": [],
         "n_needed": None,
         "n_needed_is_bound": False,

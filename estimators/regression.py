@@ -27,6 +27,7 @@ from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.pieces import PiecesMixin
 from privfit.estimators.problem import Problem, Sample, build_problem
+from privfit.estimators.restarts import SUSPICIOUS, restarted
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
 from privfit.estimators.row_noise import RowNoise
@@ -137,6 +138,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         if self.alpha:
             problem = problem.penalised(self._alpha_penalty(problem))
         solution, problem, start = self._stabilised_search(problem)
+        solution = self._reconsidered(solution, problem, start)
         self._store(solution, problem, start)
         self._finish(solution, problem)
         self._keep_records(solution, problem)
@@ -175,6 +177,19 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
                 if _settled(solution, problem.risk, penalty):
                     break
         return solution, problem, start
+
+    def _reconsidered(self, solution: Solution, problem: Problem, start: Floats) -> Solution:
+        """Search from more starts where the first solution may be one minimum of several."""
+        risk = problem.risk
+        if not risk.corrects or self._quadratic:
+            return solution
+        error = curvature_error(risk, solution) if solution.interior else np.inf
+        if error <= SUSPICIOUS:
+            return solution
+        found = restarted(risk, solution, start, problem.bound)
+        if self.stabilize == "auto" and error <= UNCERTAIN < curvature_error(risk, found):
+            return solution  # the ridge was let off for this one
+        return found
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
         """Naive fit and one corrected step on a subsample, then all records; returns also the naive fit."""

@@ -39,6 +39,8 @@ class Solution:
     positive : bool
         Hessian positive definite on the free coordinates.
     iterations : int
+    minima : int
+        Different proper minima met, where `restarts` searched for several.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Solution:
     at_bound: NDArray[np.bool_]
     positive: bool
     iterations: int
+    minima: int = 1
 
     @property
     def interior(self) -> bool:

@@ -59,8 +59,8 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
     Attributes
     ----------
     params_, cov_params_, coef_, intercept_, efficiency_, converged_, diagnostics_
-        As for `LinearRegression`; of a loss of records ``coef_`` is ``params_`` and ``diagnostics_["hessian_step"]`` the
-        step of the numerical Hessian. The cost of privacy is not estimated for a user's own loss.
+        As for `LinearRegression`; of a loss of records ``coef_`` is ``params_`` and ``diagnostics_["hessian_step"]``
+        the step of the numerical Hessian. The cost of privacy is not estimated for a user's own loss.
 
     Examples
     --------

@@ -171,8 +171,8 @@ def fit_records(
     if not positive or at_bound.any():
         covariance = np.diag(np.full(loss.size, np.inf))
         warnings.warn(
-            "the corrected risk has no interior minimum with positive curvature here: the sample is too small for this "
-            "noise, or the parameters are not identified. Use more records, more draws, less noise, or a smaller bound.",
+            "the corrected risk has no interior minimum with positive curvature: the sample is too small for this "
+            "noise, or the parameters are not identified. Use more records, more draws, less noise, or another bound.",
             SmallSampleWarning,
             stacklevel=4,
         )

@@ -55,7 +55,7 @@ def test_what_is_impossible_is_said(symbol, match):
 def test_bad_functions_are_refused():
     with pytest.raises(TypeError, match="derivatives must be functions"):
         Loss.from_callable(softplus, [3])
-    with pytest.raises(ValueError, match="same|that shape"):
+    with pytest.raises(ValueError, match="of that shape"):
         Loss.from_callable(lambda u: 1.0)
     with pytest.raises(TypeError, match="give size="):
         Loss.from_callable(softplus, gradient=softplus)

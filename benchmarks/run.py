@@ -17,6 +17,7 @@ import bench_calibration  # noqa: F401
 import bench_composition  # noqa: F401
 import bench_estimation  # noqa: F401
 import bench_release  # noqa: F401
+import bench_scale  # noqa: F401
 import bench_streaming  # noqa: F401
 import harness
 import numpy as np

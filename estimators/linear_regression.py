@@ -120,7 +120,7 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
             "samples": [own.chunk(c) for own in sums.parts],
             "scores": [partial(own.scores, c) for own in sums.parts],
         }
-        self.noise_ = together([[Source(own.model, own.n, iter)] for own in sums.parts])
+        self.noise_ = together([[Source(own.model, own.n, lambda: iter([]))] for own in sums.parts])
         self._inference(None, False, sum(own.n for own in sums.parts))
         self._grown = None
         self._fit_problem(pose(strata, c, self.bound, self._default_bound(self.noise_), memo), names)

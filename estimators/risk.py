@@ -273,8 +273,7 @@ class Risk:
     def _samples(self, base: int) -> list[Chunk | None]:
         if "samples" not in self._memo:
             if self.held:
-                found: list[Chunk | None] = []
-                passed = 0
+                found, passed = list[Chunk | None](), 0
                 for stratum in self.strata:
                     kept: list[Chunk] = []
                     for _ in sample(passed, base, stratum.records.chunks(), kept):
@@ -288,8 +287,7 @@ class Risk:
 
     def _survey(self) -> None:
         """Take moments and sample in one pass, where records are not in memory."""
-        found: list[Survey] = []
-        passed = 0
+        found, passed = list[Survey](), 0
         for stratum in self.strata:
             task = partial(survey, passed, max(1, self.n // _SAMPLE))
             found.append(merged(stratum.records.each(task)))

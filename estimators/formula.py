@@ -79,7 +79,7 @@ def from_formula(formula: str, data: Any, model: Any, **options: Any) -> Any:
     if law is None:
         fitted.fit(design, answer, **options)
     else:
-        covered = list(getattr(domain, "columns", None) or getattr(data, "columns", noised))
+        covered = _listed(domain, data, noised)
         public = [column for column in frame.columns if column not in noised]
         view = SimpleNamespace(
             frame=frame, law=law, columns=covered, public=public, names=list(frame.columns), domain=domain
@@ -151,7 +151,7 @@ def _pandas(frame: Any, names: Iterable[Any] | None = None) -> Any:
         raise TypeError("data must be a table with named columns for a formula, got an array. Release a data frame.")
     if isinstance(frame, Mapping):
         return pd.DataFrame(frame)
-    listed = list(names or getattr(frame, "columns", ()))
+    listed: list[Any] = list(names) if names is not None else list(getattr(frame, "columns", ()))
     if not listed or not hasattr(frame, "__getitem__"):
         raise TypeError(f"data must be a release or a data frame, got {type(frame).__name__}.")
     return pd.DataFrame({name: np.asarray(frame[name]) for name in listed})
@@ -162,7 +162,15 @@ def _noised(law: Law | None, domain: Any, data: Any) -> set[Any]:
         return set()
     if isinstance(law, Product):
         return {column for columns, _ in law.items for column in columns}
-    return set(getattr(domain, "columns", None) or data.columns)
+    return set(_listed(domain, data, set()))
+
+
+def _listed(domain: Any, data: Any, otherwise: set[Any]) -> list[Any]:
+    """Columns under a release's law, in its order; those that a model's own noise names."""
+    if not hasattr(data, "law"):
+        return list(otherwise)
+    found: Any = getattr(domain, "columns", None) or data.columns
+    return list(found)
 
 
 def _check_term(term: Any, noised: set[Any], columns: set[Any]) -> None:

@@ -125,12 +125,12 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         """
         self._check_parameters()
         if isinstance(self._given, RecordLoss):
-            return self._fit_records(X, y)
+            return self._fit_records(self._given, X, y)
         if self.response == "none":
             y = np.zeros(len(X)) if y is None else np.zeros(len(y))
         return super().fit(X, y, **options)
 
-    def _fit_records(self, X: Any, y: Any) -> Self:
+    def _fit_records(self, loss: RecordLoss, X: Any, y: Any) -> Self:
         if y is None:
             records = read_columns(self, X)
         else:
@@ -139,7 +139,7 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         self.noise_ = resolve_noise(self.noise, names, "y")
         found = fit_records(
-            self._given,
+            loss,
             records,
             self.noise_,
             correction=self.correction,
@@ -163,7 +163,7 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         labels = np.asarray(y)
         if not np.isin(labels, (-1, 1)).all():
             raise ValueError("y must hold -1 and 1 only for response='margin'. Code the two classes so.")
-        self._keep = 1.0 if self.correction == "naive" else model.keep
+        self._true = 1.0 if self.correction == "naive" else model.keep
         return labels.astype(float)
 
     def _pose(self, problem: Problem) -> Problem:
@@ -196,8 +196,8 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
     def _at_width(self, width: float) -> IndexLoss:
         """Loss in standard coordinates, smoothed with a bandwidth in units of the index."""
         loss: IndexLoss = smoothed(self._given, width, 4 if self.noise_.noisy else 2) if width else self._given
-        if self.response == "margin" and self._keep < 1.0:
-            loss = RandomizedLabelLoss(loss, self._keep)
+        if self.response == "margin" and self._true < 1.0:
+            loss = RandomizedLabelLoss(loss, self._true)
         return loss if self._unit == 1.0 else ScaledLoss(loss, self._unit)
 
     def _loss(self, problem: Problem) -> IndexLoss:

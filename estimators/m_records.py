@@ -183,8 +183,11 @@ def fit_records(
 def _search(risk: RecordRisk, start: Floats, limit: Floats) -> Any:
     from scipy.optimize import minimize
 
+    def both(theta: Any) -> tuple[float, Floats]:
+        return risk.value(theta), risk.scores(theta).mean(axis=0)
+
     return minimize(
-        lambda theta: (risk.value(theta), risk.scores(theta).mean(axis=0)),
+        both,
         start,
         jac=True,
         method="L-BFGS-B",

@@ -2,8 +2,8 @@ r"""One-hidden-layer ReLU networks trained by the doubly random corrected loss, 
 
 With released records X1 and fresh second draws ``X2 = X1 + S``, ``S ~ SL(delta0 Sigma)`` (zero-inflated noise), the
 loss ``[l(X1) - (1 - delta0) mean_m l(X2_m)] / delta0`` has the mean of ``l(X)`` for any network (Lu, Chen & Qiu). The M
-draws are new in every epoch, which averages over the second noise. The risk is a difference of two: weights are kept small by
-a ridge and in ``[-bound, bound]``, and the search starts from the naive network. Estimates, no intervals.
+draws are new in every epoch, which averages over the second noise. The risk is a difference of two: weights are kept
+small by a ridge and in ``[-bound, bound]``, and the search starts from the naive network. Estimates, no intervals.
 """
 
 from __future__ import annotations

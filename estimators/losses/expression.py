@@ -24,7 +24,7 @@ from privfit.estimators.losses.expression_parse import parse
 from privfit.estimators.losses.expression_rest import AveragedLoss
 from privfit.estimators.losses.piecewise import PiecewiseLoss
 from privfit.estimators.losses.polynomial import PolynomialLoss
-from privfit.estimators.symbols import Heat, Power, Resolvent
+from privfit.estimators.symbols import Factor, Heat, Power, Resolvent
 
 __all__ = ["ExpressionLoss", "PiecewiseExpressionLoss", "PolynomialExpressionLoss", "from_expression"]
 
@@ -64,7 +64,7 @@ class _Written:
         >>> IndexLoss.from_expression("exp(u)").corrections()["SymmetricLaplace(shape=2)"]
         'exact for index variances below 1 (finite variance)'
         """
-        laws = {
+        laws: dict[str, tuple[Factor, float]] = {
             "ZeroInflatedLaplace": (Resolvent(0.5), 1),
             "SymmetricLaplace": (Power(1), 1),
             "SymmetricLaplace(shape=2)": (Power(2), 2),

@@ -94,7 +94,7 @@ def _taylor(c: complex, symbol: Symbol, size: int) -> Complex:
     return out
 
 
-def _divided(top: Complex, bottom: Complex) -> Complex:
+def _divided(top: Any, bottom: Any) -> Complex:
     """Quotient of two power series, the second of degree 2."""
     out = np.zeros_like(top)
     for j in range(top.size):

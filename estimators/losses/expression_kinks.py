@@ -110,7 +110,7 @@ def pieces(expression: Any, symbol: Any) -> Pieces:
     >>> pieces(sympy.Abs(u) * u, u).roughness
     (2,)
     """
-    parts = [(None, expression)]  # (left end, formula)
+    parts: list[tuple[Any, Any]] = [(None, expression)]  # (left end, formula)
     while any(has_kinks(formula) for _, formula in parts):
         refined: list[tuple[Any, Any]] = []
         for place, (low, formula) in enumerate(parts):
@@ -119,7 +119,9 @@ def pieces(expression: Any, symbol: Any) -> Pieces:
         parts = refined
         if len(parts) > _MOST_KNOTS:
             raise ValueError(f"expression must have at most {_MOST_KNOTS} kinks. Use from_callable.")
-    knots, formulas, jumps, roughness = [], [parts[0][1]], [], []
+    knots: list[Any] = []
+    formulas, roughness = [parts[0][1]], []
+    jumps: list[tuple[float, int, float]] = []
     for knot, formula in parts[1:]:
         sizes = _jumps(formula - formulas[-1], symbol, knot)
         if not sizes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,8 @@ class AveragedLoss(IndexLoss):
         """See `IndexLoss.compile`: averages are tabulated over the range of the indices, which grows when needed."""
         plans = [self._plan(symbol, order) for symbol, order in requests]
         chains = [chain for _, chain in plans if chain is not None]
-        low, high, table = math.inf, -math.inf, None
+        low, high = math.inf, -math.inf
+        table: Callable[[Floats], list[Floats]] | None = None
 
         def kernel(u: Floats) -> list[Floats]:
             nonlocal low, high, table

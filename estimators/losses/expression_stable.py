@@ -7,6 +7,7 @@ Sums of exponentials are rewritten by ``log(e^a + e^b) = a + s(b - a)``, ``s(x) 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -27,13 +28,13 @@ def _functions() -> SimpleNamespace:
     """Softplus and the logistic function as sympy knows them."""
     import sympy
 
-    class Expit(sympy.Function):
+    class Expit(sympy.Function):  # type: ignore[misc]
         nargs, is_real = 1, True
 
         def fdiff(self, argindex: int = 1) -> Any:
             return Expit(self.args[0]) * Expit(-self.args[0])
 
-    class Softplus(sympy.Function):
+    class Softplus(sympy.Function):  # type: ignore[misc]
         nargs, is_real = 1, True
 
         def fdiff(self, argindex: int = 1) -> Any:
@@ -95,7 +96,7 @@ def _product(product: Any) -> Any:
     made = _functions()
     factors = product.as_powers_dict() if isinstance(product, sympy.Mul) else {product: sympy.Integer(1)}
     logistic = {base: power for base, power in factors.items() if isinstance(base, made.expit)}
-    exponent = sum((p * b.args[0] for b, p in _exponentials(factors)), sympy.Integer(0))
+    exponent = sympy.Add(*[p * b.args[0] for b, p in _exponentials(factors)])
     rest = sympy.Mul(*[b**p for b, p in factors.items() if b not in logistic and not _is_exponential(b)])
     if not logistic or exponent == 0:
         return product
@@ -118,10 +119,10 @@ def _merged(term: Any) -> Any:
     """Write the exponentials of a product as one."""
     import sympy
 
-    factors = term.as_powers_dict() if isinstance(term, sympy.Mul) else {}
+    factors: dict[Any, Any] = term.as_powers_dict() if isinstance(term, sympy.Mul) else {}
     if sum(_is_exponential(base) for base in factors) < 2:
         return term
-    exponent = sum((power * base.args[0] for base, power in _exponentials(factors)), sympy.Integer(0))
+    exponent = sympy.Add(*[power * base.args[0] for base, power in _exponentials(factors)])
     return sympy.Mul(sympy.exp(exponent), *[b**p for b, p in factors.items() if not _is_exponential(b)])
 
 
@@ -131,7 +132,7 @@ def _is_exponential(base: Any) -> bool:
     return isinstance(base, sympy.exp) or base == sympy.E
 
 
-def _exponentials(factors: Any) -> Any:
+def _exponentials(factors: Any) -> Iterator[tuple[Any, Any]]:
     """Pairs (exponential, power) among the factors of a product."""
     import sympy
 
@@ -167,7 +168,7 @@ def _log_of_sum(total: Any) -> Any:
         return None
     logs = []
     for term in total.args:
-        factor, rest = term.as_independent(*term.free_symbols, as_Add=False) if term.free_symbols else (term, 1)
+        factor, rest = term.as_independent(*term.free_symbols, as_Add=False) if term.free_symbols else (term, sympy.S.One)
         if not factor.is_positive or not (rest == 1 or isinstance(rest, sympy.exp)):
             return None
         logs.append(sympy.log(factor) + (0 if rest == 1 else rest.args[0]))

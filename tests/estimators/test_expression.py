@@ -175,6 +175,7 @@ def test_derivatives_in_u_and_in_the_noise_match_differences(text):
         assert_allclose(loss.apply(u, factor(q, nu + 1)), slope, atol=3e-7)
 
 
+@pytest.mark.slow
 def test_averages_against_fifty_digits():
     """``R_b^j g`` of a smooth and of a kinked function, narrow and wide, by mpmath's quadrature."""
     mpmath.mp.dps = 30

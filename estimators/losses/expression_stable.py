@@ -168,7 +168,8 @@ def _log_of_sum(total: Any) -> Any:
         return None
     logs = []
     for term in total.args:
-        factor, rest = term.as_independent(*term.free_symbols, as_Add=False) if term.free_symbols else (term, sympy.S.One)
+        free = term.free_symbols
+        factor, rest = term.as_independent(*free, as_Add=False) if free else (term, sympy.S.One)
         if not factor.is_positive or not (rest == 1 or isinstance(rest, sympy.exp)):
             return None
         logs.append(sympy.log(factor) + (0 if rest == 1 else rest.args[0]))

@@ -50,7 +50,9 @@ def read_columns(estimator: Any, X: Any, *, reset: bool = True) -> Floats:
     return np.asarray(array, np.float64)
 
 
-def read_columns_and_response(estimator: Any, X: Any, y: Any, *, label: bool) -> tuple[Floats, Any]:
+def read_columns_and_response(
+    estimator: Any, X: Any, y: Any, *, label: bool, reset: bool = True
+) -> tuple[Floats, Any]:
     """Return X as float64 of shape (n, d) and y of shape (n,): numbers, or class labels as they are.
 
     Raises
@@ -67,7 +69,7 @@ def read_columns_and_response(estimator: Any, X: Any, y: Any, *, label: bool) ->
     _precheck("X", X, 2)
     _precheck("y", y, 1)
     try:
-        array, response = validate_data(estimator, X, y, dtype=np.float64, y_numeric=not label)
+        array, response = validate_data(estimator, X, y, dtype=np.float64, y_numeric=not label, reset=reset)
         if not label:
             response = np.asarray(response, np.float64)
     except (ValueError, TypeError) as error:

@@ -173,7 +173,7 @@ class PiecesMixin:
         """
         self._check_parameters()  # type: ignore[attr-defined]
         self._target, self._range = getattr(y, "name", None), None
-        X, y = self._validate(X, y)  # type: ignore[attr-defined]
+        X, y = self._validate(X, y, reset=self._grown is None)  # type: ignore[attr-defined]
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         if isinstance(self.noise, RowNoise):
             raise CapabilityError("partial_fit takes one law for the records of a call. Call it once for each group.")
@@ -211,6 +211,13 @@ class PiecesMixin:
     def _fit_grown(self, names: Sequence[Any], groups: Sequence[Sequence[Source]], passes: Passes) -> Self:
         """Fit to the records so far and these."""
         together = grown(self._grown, names, groups)
+        (first, *others), *more = together.groups
+        if self._is_label and first.held and not (others or more):
+            (x, y) = next(first.pieces())
+            if np.unique(np.asarray(y)).size > 2:  # more classes are fitted in memory, from records released once
+                self._fit(x, y, first.model, names)  # type: ignore[attr-defined]
+                self._grown = together
+                return self
         self._fit_groups(together.groups, names, passes)
         self._grown = together
         return self

@@ -111,8 +111,8 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         elif self.stabilize is not None:
             check_number("stabilize", self.stabilize, 0.0, low_open=True, hint="Or None, or 'auto'.")
 
-    def _validate(self, X: Any, y: Any) -> tuple[Floats, Any]:
-        return read_columns_and_response(self, X, y, label=self._is_label)
+    def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Floats, Any]:
+        return read_columns_and_response(self, X, y, label=self._is_label, reset=reset)
 
     def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
         self._check_law(model)

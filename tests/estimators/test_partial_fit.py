@@ -94,8 +94,19 @@ def test_the_sample_for_diagnostics_stays_small(monkeypatch):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="columns of the earlier records"):
+    with pytest.raises(ValueError, match="X has 1 features, but LinearRegression is expecting 2"):
         LinearRegression().partial_fit(X, Y).partial_fit(X[:, :1], Y)
+
+
+def test_more_than_two_classes_grow_in_memory():
+    labels = np.digitize(X[:, 0] + 0.5 * Y, [-0.5, 0.5])
+    half = len(X) // 2
+    grown = LogisticRegression().partial_fit(X[:half], labels[:half]).partial_fit(X[half:], labels[half:])
+    assert_allclose(grown.coef_, LogisticRegression().fit(X, labels).coef_, atol=1e-8)
+    assert grown.classes_.tolist() == [0, 1, 2]
+
+
+def test_corrections_that_draw_noise_do_not_grow():
     with pytest.raises(CapabilityError, match="draws a second noise"):
         LinearRegression(correction="dr", noise=pm.ZeroInflatedLaplace(1.0, 0.5)).partial_fit(X, Y)
     with pytest.raises(ValueError, match="positive must be given for partial_fit"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -160,16 +161,16 @@ def _causal(values: Floats, widths: Floats) -> Floats:
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
+@lru_cache(maxsize=512)
 def _cell_matrix(width: float) -> Floats:
     """Maps g at the nodes to ``int_{-1}^{x_j} e^{-(x_j - x) width/2} g(x) dx width/2``."""
-    rows = np.zeros((_NODES, _NODES))
-    for j in range(1, _NODES):
-        top = 0.5 * width * (_X[j] + 1.0)
-        cut = min(top, _FAR)
-        t = 0.5 * cut * (_POINTS + 1.0)
-        x = _X[j] - 2.0 * t / width
-        rows[j] = (0.5 * cut * _WEIGHTS * np.exp(-t)) @ chebyshev.chebvander(x, _NODES - 1) @ _TO
-    return rows
+    cut = np.minimum(0.5 * width * (_X + 1.0), _FAR)[:, None]
+    t = 0.5 * cut * (_POINTS + 1.0)
+    x = _X[:, None] - 2.0 * t / width
+    weights = 0.5 * cut * _WEIGHTS * np.exp(-t)
+    rows = np.einsum("jq,jqm->jm", weights, chebyshev.chebvander(x, _NODES - 1)) @ _TO
+    rows.setflags(write=False)
+    return np.asarray(rows, float)
 
 
 def _interpolated(edges: Floats, coefficients: Floats, u: Floats) -> Floats:

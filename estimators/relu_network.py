@@ -67,10 +67,6 @@ class _Network(BaseEstimator):  # type: ignore[misc]
         X : array_like, shape (n, d)
         y : array_like, shape (n,)
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ModuleNotFoundError
@@ -92,10 +88,6 @@ class _Network(BaseEstimator):  # type: ignore[misc]
         release : Release
         target : str or int
         features : str, int or sequence of these, optional
-
-        Returns
-        -------
-        self
         """
         torch = _torch()
         self._check()

@@ -107,7 +107,7 @@ def fits(model: str, replications: int, seed: int, jobs: int, quick: bool) -> li
             for method in paper_fits.METHODS[model]:
                 own = [replication[method] for replication in found]
                 width = float(np.median([w for _, _, w in own]))
-                records = 5_000 if quick else 100_000
+                records = 5_000 if quick else paper_fits.LARGE[model]
                 expected = paper_fits.predicted(cell, method, width, seed, records)
                 errors = np.array([params for params, _, _ in own]) - cell.truth
                 proper = float(np.mean([ok for _, ok, _ in own]))

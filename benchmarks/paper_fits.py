@@ -4,9 +4,9 @@ Columns are six independent standard normals truncated to [-1, 1]; logistic: P(y
 sum x + N(0, 1). The response is released as it is. Methods see the same release and the same second randomisation. A
 fit is the interior minimum near the corrected least-squares fit (median) or the one-step fit (logistic); EXACT comes
 first, and starts the others too; where no start leads to one, the last point found counts, usually on the boundary.
-(The estimators' own searches take longer and start from more points.) The prediction is
-the sandwich ``V^-1 A V^-1 / n`` at the true coefficients, with the bandwidth that the replications used, from 100,000
-records (a million for the median, whose corrected curvature has heavy tails); for the naive fit it is added to the error of its limit.
+(The estimators' own searches take longer and start from more points.) The prediction is the sandwich ``V^-1 A V^-1 /
+n`` at the true coefficients, with the bandwidth that the replications used, from 100,000 records (a million for the
+median, whose corrected curvature has heavy tails); for the naive fit it is added to the error of its limit.
 """
 
 from __future__ import annotations

@@ -77,19 +77,6 @@ def test_an_index_without_response():
     assert abs(model.params_[0] - grid[int(np.argmin(risk))]) < 2e-3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_intervals_of_a_written_loss_cover(seed):
-    """Pseudo-Huber loss, 200 releases of 3000 records: coverage of 95 % intervals within 4 standard errors."""
-    hits = np.zeros(3)
-    for k in range(200):
-        x, y = data(3000, 1000 * seed + k)
-        interval = MEstimator("sqrt(1 + u**2)", noise=ZIL).fit(x, y).conf_int()
-        truth = np.array([1.0, 1.0, -0.5])
-        hits += (interval[:, 0] <= truth) & (truth <= interval[:, 1])
-    assert np.all(np.abs(hits / 200 - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 200))
-
-
 TRUTHS = {
     "relu": (lambda x: np.maximum(x, 0.0), 0.5),
     "indicator": (lambda x: ((x >= 0.5) & (x <= 1.0)).astype(float), 0.5),

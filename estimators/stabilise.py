@@ -44,7 +44,8 @@ def stabilising_penalty(risk: Risk, kappa: float) -> Floats:
     'stabilising_penalty'
     """
     noise = risk.noise_variances
-    return np.asarray(kappa * noise * np.sqrt(max(np.count_nonzero(noise), 1) / risk.n), float)
+    columns = max(int(np.count_nonzero(noise)), 1)
+    return np.asarray(kappa * noise * np.sqrt(columns / risk.n), np.float64)
 
 
 def stable(solution: Solution, penalty: Floats) -> bool:

@@ -96,7 +96,8 @@ def test_dispersion_of_counts(law):
     rate = np.exp(0.7 + x @ [0.6, -0.3])
     for y, phi in ((rng.poisson(rate), 1.0), (rng.negative_binomial(rate, 0.5), 2.0)):
         noisy = y + zil_noise(rng, n, 1, 1.0, 0.4)[:, 0]
-        fit = PoissonRegression(noise={(0, 1): law, "y": ZeroInflatedLaplace(1.0, 0.4)}).fit(x + noise, noisy, keep_records=True)
+        model = PoissonRegression(noise={(0, 1): law, "y": ZeroInflatedLaplace(1.0, 0.4)})
+        fit = model.fit(x + noise, noisy, keep_records=True)
         found = poisson_dispersion(fit._kept.problem.risk, fit._kept.solution.theta, 0.6 / fit._unit**2)
         assert_allclose(found * fit._unit, phi, rtol=0.06)
         assert "times its mean" in fit.efficiency_.assumption

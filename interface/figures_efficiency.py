@@ -115,7 +115,7 @@ def plot_efficiency(
     Examples
     --------
     >>> ax = plot_efficiency([1.0, 2.0, 4.0], {"Laplace": [9.0, 3.0, 1.5]})
-    >>> ax.get_ylim()[0] < 1.0 < ax.get_ylim()[1]
+    >>> bool(ax.get_ylim()[0] < 1.0 < ax.get_ylim()[1])
     True
     """
     axes = start(ax, (7.2, 4.8))

@@ -39,7 +39,7 @@ packages: $(VENV)/installed-test
 # random laws and damaged release files for a while: make fuzz SECONDS=600
 SECONDS ?= 120
 fuzz: $(VENV)/installed-test
-	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
+	$(BIN)/python tests/fuzz/fuzzing.py --seconds $(SECONDS)
 
 benchmarks: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict -e '.[bench]'

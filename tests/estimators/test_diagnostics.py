@@ -53,6 +53,7 @@ def logistic_needs(n, scale, seeds):
     return np.array(said), np.array(interior)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [2.3, 6.0])
 def test_the_number_is_stable_over_seeds(scale):
     """20 seeds at two noise levels: within a factor 3, never below n, whether or not at the boundary."""

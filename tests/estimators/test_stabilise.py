@@ -26,6 +26,7 @@ def rmse(n, reps, **options):
     return np.sqrt(np.mean(np.sum(np.square(errors), axis=1)))
 
 
+@pytest.mark.slow
 def test_small_samples_beat_naive():
     """n = 5000 and 20,000 at (4, 1e-5), 5 runs each: better than naive (2.34); the plain fit runs away."""
     assert rmse(5000, 5, stabilize="auto") < 1.9

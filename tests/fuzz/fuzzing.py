@@ -1,4 +1,4 @@
-"""Run the fuzz targets for a while: ``python tests/fuzz/run.py --seconds 600 [--only files] [--engine atheris]``.
+"""Run the fuzz targets for a while: ``python tests/fuzz/fuzzing.py --seconds 600 [--only files] [--engine atheris]``.
 
 Every target runs in a process of its own, so that a crash of a library is a finding and no end. With atheris the
 drawing is guided by the code that is reached; hypothesis alone draws at random, and shrinks what fails.

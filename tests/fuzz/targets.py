@@ -1,4 +1,4 @@
-"""Fuzz targets: a strategy, and a check that holds whatever is drawn. ``tests/fuzz/fuzzing.py`` runs them for a while."""
+"""Fuzz targets: a strategy, and a check that holds whatever is drawn. ``tests/fuzz/fuzzing.py`` runs them."""
 
 from __future__ import annotations
 

@@ -327,7 +327,9 @@ def test_object_columns_that_are_no_labels_are_refused_beside_other_columns():
 
 
 @pytest.mark.parametrize("domain", [BOX, BORN], ids=["number", "date"])
-@pytest.mark.parametrize("cells", [[], [1, 2], ["SECRET", None], [Hostile()]], ids=["none", "numbers", "text", "hostile"])
+@pytest.mark.parametrize(
+    "cells", [[], [1, 2], ["SECRET", None], [Hostile()]], ids=["none", "numbers", "text", "hostile"]
+)
 def test_arrays_of_objects_are_told_once_by_their_type(domain, cells):
     array = np.empty((len(cells), 1), dtype=object)
     array[:, 0] = cells

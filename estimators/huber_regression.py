@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_number
-from privfit.estimators.checks import read_columns
+from privfit.estimators.linear_prediction import LinearPrediction
 from privfit.estimators.losses import ClippedSquareLoss, HuberLoss, SmoothedLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.piecewise import PiecewiseLoss
@@ -49,7 +47,7 @@ def _tolerance(level: float) -> float:
     return max(1e-9 * min(level, 1.0), 1e-15)
 
 
-class HuberRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
+class HuberRegression(LinearPrediction, IndexRegression):
     """Robust linear regression with the Huber loss, corrected for the noise of a release.
 
     Parameters
@@ -183,19 +181,3 @@ class HuberRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
             "bandwidth": self._width * unit or None,
             "smoothing_bias": bias,
         }
-
-    def predict(self, X: Any) -> Floats:
-        """Fitted values.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-            Columns without noise, or as released.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-        """
-        check_is_fitted(self)
-        X = read_columns(self, X, reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_, float)

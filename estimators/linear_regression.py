@@ -13,13 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
-from privfit.estimators.checks import read_columns
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.groups import together
 from privfit.estimators.least_squares import least_squares
+from privfit.estimators.linear_prediction import LinearPrediction
 from privfit.estimators.losses import PolynomialLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem, index_noise, pose
@@ -36,7 +34,7 @@ __all__ = ["LinearRegression"]
 Floats = NDArray[np.float64]
 
 
-class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
+class LinearRegression(LinearPrediction, IndexRegression):
     """Linear least squares, unbiased under the noise of a release.
 
     Parameters
@@ -155,19 +153,3 @@ class LinearRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
     def _squared_scores(self, risk: Risk) -> Risk | None:
         exact = not self.noise_.moments_only
         return risk.with_(loss=PolynomialLoss([0.0, 0.0, 0.0, 0.0, 1.0 / 12.0])) if exact else None
-
-    def predict(self, X: Any) -> Floats:
-        """Fitted values.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-            Columns without noise, or as released.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-        """
-        check_is_fitted(self)
-        X = read_columns(self, X, reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_, float)

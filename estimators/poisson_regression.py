@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
-from privfit.estimators.checks import read_columns
+from privfit.estimators.linear_prediction import LinearPrediction
 from privfit.estimators.losses import ExponentialLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
@@ -33,7 +31,7 @@ Floats = NDArray[np.float64]
 _EDGE = 1.02
 
 
-class PoissonRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
+class PoissonRegression(LinearPrediction, IndexRegression):
     """Regression of a count or another non-negative response, ``E y = exp(intercept + x'coef)``.
 
     Parameters
@@ -162,6 +160,4 @@ class PoissonRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
         -------
         ndarray, shape (n,)
         """
-        check_is_fitted(self)
-        X = read_columns(self, X, reset=False)
-        return np.asarray(np.exp(X @ self.coef_ + self.intercept_), float)
+        return np.asarray(np.exp(super().predict(X)), float)

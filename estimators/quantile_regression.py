@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_number
-from privfit.estimators.checks import read_columns
 from privfit.estimators.errors import SmallSampleWarning
+from privfit.estimators.linear_prediction import LinearPrediction
 from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss, kernel_bandwidth
@@ -36,7 +34,7 @@ __all__ = ["QuantileRegression"]
 Floats = NDArray[np.float64]
 
 
-class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
+class QuantileRegression(LinearPrediction, IndexRegression):
     """Linear quantile regression, corrected for the noise of a release.
 
     Parameters
@@ -165,19 +163,3 @@ class QuantileRegression(RegressorMixin, IndexRegression):  # type: ignore[misc]
                 stacklevel=5,
             )
         return {"bandwidth": width, "bandwidth_too_wide": wide}
-
-    def predict(self, X: Any) -> Floats:
-        """Fitted quantiles.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-            Columns without noise, or as released.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-        """
-        check_is_fitted(self)
-        X = read_columns(self, X, reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_, float)

@@ -15,7 +15,7 @@ test: lint types layers tests packages
 	@echo "everything passed"
 
 test-all: lint types layers packages
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term -m "slow or not slow" --pyargs privfit tests
+	HYPOTHESIS_PROFILE=random $(BIN)/python -m pytest -n 2 --cov --cov-report=term -m "slow or not slow" --pyargs privfit tests
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .

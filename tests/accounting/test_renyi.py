@@ -83,9 +83,11 @@ def test_any_pair_of_pmfs_both_directions(weights, tilts, order):
         return
     curve = DiscreteCurve(tuple(loss), tuple(p), tuple(q))
     exact = max(atoms_exact(order, np.log(q / p), q), atoms_exact(order, np.log(p / q), p))
-    assert rdp(curve, order) == pytest.approx(exact, rel=1e-9, abs=1e-14)
+    # p and q are rounded, so their totals miss one by some 1e-16, which the sum divides by order - 1
+    conditioning = 1e-14 + 1e-15 / (order - 1)
+    assert rdp(curve, order) == pytest.approx(exact, rel=1e-9, abs=conditioning)
     value = by_integral(curve, np.array([order]))[0]
-    assert exact * (1 - 1e-9) - 1e-14 <= value <= exact * (1 + EXCESS) + 1e-14
+    assert exact * (1 - 1e-9) - conditioning <= value <= exact * (1 + EXCESS) + conditioning
 
 
 @pytest.mark.parametrize("order", [6.0, pytest.param(1.5, marks=pytest.mark.slow)])

@@ -24,13 +24,15 @@ class IndexNoise:
     terms : tuple of Term
         The corrected loss, a sum over designs.
     variances : ndarray, shape (parts, p)
-        Noise variance of each design coordinate, per part.
+        Diagonal of the law's Sigma for the design coordinates, per part.
     constants : ndarray, shape (parts,)
-        Noise variance of the offset, per part.
+        The same for the offset.
     reach : ndarray, shape (parts,), optional
         Per part, the bound of q z under which exponential moments exist; none if left out.
     releases : int
         How often the records were released: the corrected loss is the mean over these.
+    shares : ndarray, shape (parts,), optional
+        Variance of a part's noise as a share of its Sigma (1 - delta0 under zero inflation); 1 if left out.
 
     Examples
     --------
@@ -43,6 +45,13 @@ class IndexNoise:
     constants: Floats
     reach: Floats | None = None
     releases: int = 1
+    shares: Floats | None = None
+
+    @property
+    def variance(self) -> Floats:
+        """Variance of the noise of each design coordinate in one release, all parts: shape (p,)."""
+        shares = np.ones(self.constants.size) if self.shares is None else self.shares
+        return np.asarray(shares @ self.variances, float) / self.releases
 
     @property
     def corrects(self) -> bool:
@@ -57,7 +66,7 @@ class IndexNoise:
         return [p for p in range(self.constants.size) if self.variances[p].any()]
 
     def half_variance(self, theta: Floats) -> Floats:
-        """Half the noise variance of the index, per part."""
+        """Half the index's part of Sigma, per part: the q of the operators."""
         return np.asarray(0.5 * (self.variances @ theta**2 + self.constants), float)
 
     def admits(self, theta: Floats, max_variance: float) -> bool:
@@ -75,4 +84,4 @@ class IndexNoise:
         """Return the noise left uncorrected."""
         identity = tuple(Identity() for _ in self.constants)
         terms = tuple(Term(1.0 / self.releases, place, identity) for place in range(self.releases))
-        return IndexNoise(terms, self.variances, self.constants, None, self.releases)
+        return IndexNoise(terms, self.variances, self.constants, None, self.releases, self.shares)

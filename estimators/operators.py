@@ -53,10 +53,14 @@ class Part:
     moments_only: bool = False
 
     @property
+    def share(self) -> float:
+        """Variance of the noise as a share of Sigma: 1 - delta0 under zero inflation, else 1."""
+        return -2.0 * float(self.factor(0.5, 0).series(1)[1])  # G = 1 - (variance / 2) D^2 + ...
+
+    @property
     def covariance(self) -> Floats:
-        """Variance of the noise of each coordinate: `variances`, times 1 - delta0 under zero inflation."""
-        slope = float(self.factor(0.5, 0).series(1)[1])  # G = 1 - (variance / 2) D^2 + ...
-        return np.asarray(-2.0 * slope * self.variances, float)
+        """Variance of the noise of each coordinate."""
+        return np.asarray(self.share * self.variances, float)
 
 
 @singledispatch

@@ -267,7 +267,8 @@ def index_noise(
         variances[p, lead:] = part.variances[:-1] / coordinates.scale**2
     constants = np.array([part.variances[-1] / coordinates.response_scale**2 for part in parts])
     reach = None if correction == "naive" else np.array([part.factor.reach for part in parts])
-    return IndexNoise(tuple(_terms(models, correction, draws)), variances, constants, reach, len(models))
+    shares = np.array([part.share for part in parts])
+    return IndexNoise(tuple(_terms(models, correction, draws)), variances, constants, reach, len(models), shares)
 
 
 def _terms(models: Sequence[NoiseModel], correction: str, draws: int) -> list[Term]:

@@ -135,8 +135,7 @@ class Risk:
         """Noise variance of each design coordinate, all parts, mean over the records: shape (p,)."""
         total = np.zeros(self.size)
         for stratum in self.strata:
-            noise = stratum.noise
-            total += stratum.records.n / self.n * noise.variances.sum(axis=0) / noise.releases
+            total += stratum.records.n / self.n * stratum.noise.variance
         return total
 
     @property

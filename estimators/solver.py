@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.risk import Risk
 
 __all__ = ["Solution", "minimise", "one_step", "polish", "solve"]
@@ -95,6 +96,11 @@ def minimise(
     array([2.])
     """
     theta = np.clip(start, -bound, bound)
+    if not risk.admits(0.0 * theta):
+        raise CapabilityError(
+            f"{type(risk.loss).__name__} has no finite-variance correction under this noise for any coefficients: "
+            "use less noise, a loss that grows more slowly, or a finer release of the response."
+        )
     while not risk.admits(theta):
         theta = 0.9 * theta
     value, gradient, hessian = risk.derivatives(theta)

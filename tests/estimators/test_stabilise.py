@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose
 from simulations import ball_data, laplace_noise, logistic_data, truncated_normal, zil_noise
 
 from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression, SmallSampleWarning
+from privfit.estimators.noise import resolve_noise
+from privfit.estimators.problem import Sample, build_problem
 from privfit.mechanisms import SymmetricLaplace, ZeroInflatedLaplace
 
 THETA = 2.5 / np.sqrt(6) * np.array([1, -1, 1, -1, 1, -1])
@@ -116,3 +118,16 @@ def test_auto_in_least_squares_and_quantiles():
         assert model.diagnostics_["stabilised"]
         assert model.diagnostics_["curvature_error"] <= 1 / 3
         assert not any("curvature" in str(w.message) for w in caught)
+
+
+def test_the_penalty_takes_the_variance_of_the_noise_and_not_sigma():
+    """Zero inflation: the noise has variance (1 - delta0) lambda^2, which is what the release is wrong by."""
+    rng = np.random.default_rng(1)
+    law = ZeroInflatedLaplace([0.5, 0.2], 0.6)
+    x = rng.uniform(-1, 1, (400, 2))
+    sample = Sample.of(x, x[:, 0], resolve_noise(law, range(2), "y", label=False))
+    options = {"draws": 1, "label": False, "bound": None, "default_bound": 10.0, "random_state": 0}
+    problem = build_problem([sample], correction="exact", intercept=True, **options)
+    noise = np.var(zil_noise(rng, 200_000, 2, 0.5, 0.6)[:, 0])
+    found = problem.risk.noise_variances[1:] * problem.coordinates.scale**2
+    assert_allclose(found, [noise, noise * 0.16], rtol=0.02)

@@ -133,8 +133,8 @@ class LinearRegression(LinearPrediction, IndexRegression):
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
         """Closed form; inside the box by Newton where the closed form leaves it."""
-        start = least_squares(problem.naive, 0.0)[0]
         theta, positive = least_squares(problem.risk, 1e-3)
+        start = least_squares(problem.naive, 0.0)[0] if problem.risk.corrects else theta
         if (np.abs(theta) < problem.bound).all():
             value, gradient, hessian = problem.risk.derivatives(theta)
             inside = np.zeros(theta.size, bool)

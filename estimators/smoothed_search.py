@@ -123,6 +123,9 @@ def continuation(
     for h in reversed(widths):
         smoothed = family(h)
         naive = minimise(few_naive.with_(loss=smoothed), naive, problem.bound, tolerance=1e-7).theta
+        if not few.corrects:
+            corrected = naive
+            continue
         found = solve(few.with_(loss=smoothed), [corrected, naive], problem.bound, tolerance=1e-7)
         corrected = found.theta if found.interior else corrected
     if few is problem.risk:

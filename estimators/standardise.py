@@ -42,13 +42,14 @@ class Spreads:
         for table in tables:
             out = out or cls(table.shape[1])
             for start in range(0, len(table), _ROWS):
-                block = table[start : start + _ROWS]
+                block = np.array(table[start : start + _ROWS].T, np.float64, order="C")  # sums along memory are fast
                 own = cls(table.shape[1])
-                own.n = len(block)
-                own.peak = np.maximum(block.max(axis=0), -block.min(axis=0))
-                own.mean = np.full(own.n, 1.0 / own.n) @ block
-                centred = (block - own.mean) / _unit(own.peak)
-                own.squares = np.einsum("ij,ij->j", centred, centred)
+                own.n = block.shape[1]
+                own.peak = np.maximum(block.max(axis=1), -block.min(axis=1))
+                own.mean = block @ np.full(own.n, 1.0 / own.n)
+                block -= own.mean[:, None]
+                block /= _unit(own.peak)[:, None]
+                own.squares = np.einsum("ij,ij->i", block, block)
                 out.plus(own)
         return out
 
@@ -138,7 +139,10 @@ class Coordinates:
         factor = sign / self.scale
         for start in range(0, x.shape[0], _ROWS):
             stop = min(start + _ROWS, x.shape[0])
-            np.multiply((x[start:stop] - self.centre).T, factor[:, None], out=out[lead:, start:stop])
+            block = out[lead:, start:stop]
+            block[...] = x[start:stop].T
+            block -= self.centre[:, None]
+            block *= factor[:, None]
         out[lead:][self.flat] = 0.0  # what centring a constant leaves is rounding
         return out
 

@@ -32,18 +32,22 @@ class PolynomialLoss(IndexLoss):
         if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
             raise ValueError(f"coefficients must be a non-empty finite 1-d array, got shape {array.shape}.")
         self.coefficients = array
+        self._derivatives = [array]  # of every order, padded to one length
+        for _ in array:
+            last = self._derivatives[-1]
+            self._derivatives.append(np.append(last[1:] * np.arange(1, array.size), 0.0))
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
-        return np.asarray(poly.polyval(np.asarray(u, float), poly.polyder(self.coefficients, order)), float)
+        return np.asarray(poly.polyval(np.asarray(u, float), self._derived(order)), float)
+
+    def _derived(self, order: int) -> Floats:
+        return self._derivatives[min(order, self.coefficients.size)]
 
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`: the image is again a polynomial, found once."""
         images = []
         for symbol, order in requests:
-            image = np.zeros_like(self.coefficients)
-            for m, c in enumerate(symbol.series((self.coefficients.size + 1) // 2)):
-                term = poly.polyder(self.coefficients, 2 * m + order)
-                image[: term.size] += c * term
-            images.append(image)
+            series = symbol.series((self.coefficients.size + 1) // 2)
+            images.append(sum(c * self._derived(2 * m + order) for m, c in enumerate(series)))
         return lambda u: [np.asarray(poly.polyval(u, image), float) + np.zeros_like(u) for image in images]

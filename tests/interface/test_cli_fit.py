@@ -69,9 +69,12 @@ def test_fit_refuses_files_without_a_law(privfit, tmp_path, table):
     assert "there is no file" in privfit.mistake("fit", tmp_path / "none.parquet", "--model", "mean")
 
 
-def test_report_prints_and_draws_the_cost_of_each_coefficient(privfit, released, tmp_path):
+def test_report_prints_and_draws_the_cost_of_each_coefficient(privfit, table, tmp_path):
     from privfit.estimators import LinearRegression
 
+    released = tmp_path / "much_budget.parquet"  # every draw of its noise leaves a regular fit
+    columns = ("--column", "age:17:90", "--column", "hours:1:99")
+    assert privfit.call("release", table, released, *columns, "--epsilon", 14, "--delta", "1e-4")[0] == 0
     options = ("--target", "hours", "--features", "age")
     found = privfit.as_json("fit", released, *options, "--report")["efficiency"]
     model = LinearRegression().fit_release(load_release(released), "hours", ["age"])

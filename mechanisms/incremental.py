@@ -19,8 +19,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privfit.mechanisms.cells import check_names
 from privfit.mechanisms.charging import spending
 from privfit.mechanisms.columns import Column
@@ -28,6 +26,7 @@ from privfit.mechanisms.frames import read_table
 from privfit.mechanisms.plan import plan_release
 from privfit.mechanisms.record_book import RecordBook
 from privfit.mechanisms.releasing import Release, release
+from privfit.mechanisms.rows import pick_rows
 
 if TYPE_CHECKING:
     from privfit.accounting import Ledger
@@ -135,7 +134,7 @@ def release_new(
             entry = spending(plan, ledger, label, part, protect)
             if new.any():
                 spent.enter_context(entry)
-        done = release(_pick(table, new), law, domain, plan.public, rounding=rounding)
+        done = release(pick_rows(table, new), law, domain, plan.public, rounding=rounding)
     if not new.any():
         warnings.warn(
             "no record is new: all of them were released before. The release is empty; the ledger was not charged.",
@@ -156,11 +155,3 @@ def _ids_and_table(data: Any, ids: Any) -> tuple[Any, Any]:
     if not isinstance(frame, nw.DataFrame) or ids not in frame.columns:
         raise ValueError(f"ids must name a column of data or hold the ids, got the name {ids!r} that data has not.")
     return frame.get_column(ids).to_native(), frame.drop(ids).to_native()
-
-
-def _pick(table: Any, rows: np.ndarray) -> Any:
-    if isinstance(table, np.ndarray):
-        return table[rows]
-    import narwhals as nw
-
-    return nw.from_native(table, eager_only=True)[np.flatnonzero(rows)].to_native()

@@ -7,7 +7,7 @@ neither. The domain is public and chosen without looking at the data.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from privfit.mechanisms.charging import spending
@@ -18,6 +18,7 @@ from privfit.mechanisms.keystream import fresh_master, simulation_master
 from privfit.mechanisms.law import Law
 from privfit.mechanisms.plan import plan_release
 from privfit.mechanisms.product import Product
+from privfit.mechanisms.rows import choose_rows
 from privfit.mechanisms.selfcheck import check_machine
 
 if TYPE_CHECKING:
@@ -89,6 +90,38 @@ class Release:
         from privfit.mechanisms.report import report
 
         return report(self)
+
+    def subset(self, rows: Any) -> Release:
+        """Some rows of the release with its law, to fit a model to a group of persons.
+
+        Choose them by public columns, or at random. Rows chosen by a column with noise are chosen by its noise too,
+        and no correction knows of that.
+
+        Parameters
+        ----------
+        rows : array of bool, shape (n_rows,)
+            Which rows to keep; a Series of any library will do.
+
+        Returns
+        -------
+        Release
+            Without the old row index.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `rows` is no mask over all rows; a row cannot be taken twice, for it would count as two persons.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privfit.mechanisms import Box, Laplace
+        >>> out = release(np.arange(6.0).reshape(3, 2), Laplace(3.0), Box({0: (0, 5)}), public=[1])
+        >>> out.subset(out.frame[:, 1] > 2.0)
+        Release(2 rows, numpy, law=Laplace(scale=3.0))
+        """
+        frame, kept = choose_rows(self.frame, rows, self.n_rows)
+        return replace(self, frame=frame, n_rows=kept)
 
     def save(self, path: Any, allow_insecure: bool = False, overwrite: bool = False) -> None:
         """Write the table with its law; the ending of the name decides the format.

@@ -189,6 +189,7 @@ def _place(name: Any, places: dict[Any, int], response: set[Any], dim: int, stri
     if strict:
         raise ValueError(
             f"noise names the column {name!r}; the columns are {list(places)[:8]} and 'y' for the response. "
-            "Use one of these, or an integer position of X."
+            "Use one of these, or an integer position of X; with the law of a release, fit_release(release, target) "
+            "knows the response by its name."
         )
     return None

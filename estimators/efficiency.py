@@ -18,6 +18,8 @@ __all__ = ["Efficiency", "compare", "unavailable", "unchanged"]
 
 Floats = NDArray[np.float64]
 NO_NOISE = "no noise"
+NOT_ESTIMATED = "not estimated"
+"""How an assumption begins that says why there is no estimate for the raw data."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Efficiency:
         if self.assumption == NO_NOISE:
             return "no noise: standard errors are those of the raw data"
         if not np.isfinite(self.overall):
-            return "standard errors against raw data: not available (see warnings)"
+            why = self.assumption if self.assumption.startswith(NOT_ESTIMATED) else "see warnings"
+            return f"standard errors against raw data: not available ({why})"
         return (
             f"standard errors grew by a factor {self.overall:.3g} overall "
             f"({self.factors.min():.3g} to {self.factors.max():.3g}); "

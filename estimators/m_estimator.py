@@ -17,19 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.checks import read_columns
-from privfit.estimators.efficiency import unavailable, unchanged
+from privfit.estimators.efficiency import NOT_ESTIMATED, compare, unavailable, unchanged
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.losses import PolynomialLoss, RandomizedLabelLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.callable import RecordLoss
 from privfit.estimators.m_index import ScaledLoss, lowest_jump, smoothed
 from privfit.estimators.m_records import fit_records
+from privfit.estimators.m_scores import response_parts, squared_loss
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot, continuation, resolvents_only
 from privfit.estimators.solver import Solution
+from privfit.estimators.squared_score import SAMPLE, choose_scores
 from privfit.estimators.strata import signed
 
 __all__ = ["MEstimator"]
@@ -60,7 +62,7 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
     ----------
     params_, cov_params_, coef_, intercept_, efficiency_, converged_, diagnostics_
         As for `LinearRegression`; of a loss of records ``coef_`` is ``params_`` and ``diagnostics_["hessian_step"]``
-        the step of the numerical Hessian. The cost of privacy is not estimated for a user's own loss.
+        the step of the numerical Hessian. Where ``efficiency_`` is not available, its ``assumption`` says why.
 
     Examples
     --------
@@ -152,9 +154,12 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         self.intercept_, self.cov_params_ = 0.0, found.covariance
         self.converged_, self.n_iter_, self.diagnostics_ = found.converged, found.iterations, found.diagnostics
         self._names, self._n_records, self._groups = [f"theta{j}" for j in range(found.theta.size)], len(records), None
-        cost = unavailable if self.noise_.noisy else unchanged
-        said = (_NOT_ESTIMATED,) if self.noise_.noisy else ()
-        self.efficiency_ = cost(found.theta.size, len(records), *said)
+        if not self.noise_.noisy:
+            self.efficiency_ = unchanged(found.theta.size, len(records))
+        elif found.raw is None:
+            self.efficiency_ = unavailable(found.theta.size, len(records), found.assumption)
+        else:
+            self.efficiency_ = compare(found.covariance, found.raw, len(records), found.assumption)
         return self
 
     def _read_response(self, y: Any, model: NoiseModel) -> Floats:
@@ -209,8 +214,44 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         pilot = PolynomialLoss([0.5, -1.0, 0.5] if self.response == "margin" else [0.0, 0.0, 0.5])
         return continuation(problem, lambda h: self._at_width(h * self._unit), self._width / self._unit, pilot)
 
+    def _squared_loss(self, down: int) -> IndexLoss | None:
+        order = 4 if self.noise_.noisy else 2
+        keep = self._true if self.response == "margin" else 1.0
+        return squared_loss(self._given, self._width, order, self._unit, keep, down)
+
+    def _raw_scores(self, solution: Solution, risk: Risk) -> tuple[Floats, str]:
+        try:
+            if self.response != "linear" or self.correction == "naive":
+                return super()._raw_scores(solution, risk)
+            return self._linear_scores(solution, risk)
+        except CapabilityError as error:
+            return _unknown(risk, str(error))
+
+    def _linear_scores(self, solution: Solution, risk: Risk) -> tuple[Floats, str]:
+        square, spread = self._squared_loss(2), float(self.noise_.covariance[-1])
+        if square is None:
+            return _unknown(risk, _NO_SQUARE)
+        if spread and (len(risk.strata) > 1 or risk.strata[0].noise.releases > 1):
+            return _unknown(risk, "the response has several noise laws")
+        few = risk.thinned(SAMPLE).with_(loss=square)
+        more = response_parts(risk.loss, spread)
+        return choose_scores(few, solution.theta, solution.hessian, _unknown(risk, _NOISY), risk.n, more)
+
+    def _squared_scores(self, risk: Risk) -> Risk | None:
+        square = self._squared_loss(2)
+        return None if square is None else Risk(square, risk.strata, risk.size)
+
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
-        return np.full((risk.size, risk.size), np.nan), _NOT_ESTIMATED
+        """For residuals ``E f'^2`` times the Gram matrix (equal errors); no assumption is at hand for the others."""
+        square = self._squared_loss(0)
+        if square is None:
+            return _unknown(risk, _NO_SQUARE)
+        if self.response != "residual":
+            return _unknown(risk, _NOISY)
+        free = np.zeros(risk.size)
+        gram = risk.with_(loss=PolynomialLoss([0.0, 0.0, 0.5]), penalty=free).hessian(free)
+        mean = max(Risk(square, risk.strata, risk.size).value(theta), 0.0) if risk.admits(theta) else np.nan
+        return mean * gram, "corrected mean squared score times the corrected Gram matrix (equal errors)"
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         return {"bandwidth": self._width or None}
@@ -238,4 +279,9 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         return np.asarray(X @ self.coef_ + self.intercept_, float)
 
 
-_NOT_ESTIMATED = "not estimated for a loss of the user's own"
+def _unknown(risk: Risk, why: str) -> tuple[Floats, str]:
+    return np.full((risk.size, risk.size), np.nan), f"{NOT_ESTIMATED}: {why}"
+
+
+_NO_SQUARE = "the squared slope of this loss has no formula here; Loss.from_expression has one"
+_NOISY = "the noise hides the covariance of the raw scores; more records would show it"

@@ -13,7 +13,7 @@ from privfit.estimators.losses.expression import ExpressionLoss
 from privfit.estimators.losses.piecewise import PiecewiseLoss
 from privfit.estimators.losses.smoothed import SmoothedLoss
 
-__all__ = ["ScaledLoss", "SumLoss", "lowest_jump", "smoothed"]
+__all__ = ["ScaledLoss", "SumLoss", "averaged", "lowest_jump", "smoothed"]
 
 
 class ScaledLoss(IndexLoss):
@@ -105,7 +105,20 @@ def smoothed(loss: IndexLoss, bandwidth: float, order: int) -> IndexLoss:
             "an M-estimator needs a continuous loss, and this one jumps. Use Loss.from_callable "
             "with size= for a loss of records that is smooth in theta."
         )
+    return averaged(loss, bandwidth, order)
+
+
+def averaged(loss: IndexLoss, bandwidth: float, order: int) -> IndexLoss:
+    """Average the kinks and jumps of a loss over a logistic kernel; a smooth loss is returned as it is.
+
+    Examples
+    --------
+    >>> from privfit.estimators.losses import IndicatorLoss
+    >>> averaged(IndicatorLoss(0.0, 9.0), 0.1, 2).value([0.0]).round(6)
+    array([0.5])
+    """
     if isinstance(loss, PiecewiseLoss):
         return SmoothedLoss(loss, bandwidth, order)
-    assert isinstance(loss, ExpressionLoss)
+    if not isinstance(loss, ExpressionLoss):
+        return loss
     return SumLoss([SmoothedLoss(p, bandwidth, order) if isinstance(p, PiecewiseLoss) else p for p in loss.parts])

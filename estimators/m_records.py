@@ -16,15 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.estimators.corrections import Term, correction_terms, draw_second_noise
+from privfit.estimators.efficiency import NOT_ESTIMATED
 from privfit.estimators.errors import CapabilityError, SmallSampleWarning
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.callable import RecordLoss
 from privfit.estimators.noise import NoiseModel
+from privfit.estimators.squared_score import FREE, GROUPS, known_covariance
 from privfit.estimators.symbols import Identity, Monomial, Power
 
 __all__ = ["RecordFit", "RecordRisk", "fit_records"]
 
 Floats = NDArray[np.float64]
+_NEEDS_DR = "for a loss of records it needs correction='dr', which corrects the squared scores by their values"
+_NOISY = "the noise hides the covariance of the raw scores; more records or draws would show it"
 _FLAT = 1e-5  # curvatures below this share of the largest are not told from 0 by differences
 
 
@@ -73,6 +77,23 @@ class RecordRisk:
                     total[:, j] += bend * (high - low) / (2.0 * step[j])
         return total
 
+    def squared_scores(self, theta: Floats) -> Floats | None:
+        """Corrected mean of the outer product of raw scores, by groups of records, shape (groups, p, p).
+
+        A second randomisation corrects any function of the record by its values; other operators would need the
+        products' derivatives in x, and None is returned.
+        """
+        if not all(isinstance(factor, Identity) for term in self.terms for factor in term.factors):
+            return None
+        count = min(GROUPS, len(self.designs[0]))
+        total = np.zeros((count, theta.size, theta.size))
+        for term in self.terms:
+            scores = self.loss.scores(self.designs[term.design], theta)
+            for k in range(count):
+                own = scores[k::count]
+                total[k] += term.weight * own.T @ own / len(own)
+        return total
+
     def hessian(self, theta: Floats, steps: Floats) -> Floats:
         """Central differences of the mean score."""
         rows = []
@@ -103,7 +124,7 @@ def _weights(term: Term) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RecordFit:
-    """Estimate, covariance and what a report needs.
+    """Estimate, covariance and what a report needs; `raw` is the covariance that the raw data would give.
 
     Examples
     --------
@@ -116,6 +137,8 @@ class RecordFit:
     converged: bool
     iterations: int
     diagnostics: dict[str, Any]
+    raw: Floats | None
+    assumption: str
 
 
 def fit_records(
@@ -177,7 +200,12 @@ def fit_records(
             stacklevel=4,
         )
     facts = {"hessian_step": steps, "at_bound": at_bound, "positive": positive, "naive": begun.x, "bound": limit}
-    return RecordFit(theta, covariance, settled and positive and not at_bound.any(), max(int(found.nit), 1), facts)
+    good = settled and positive and not bool(at_bound.any())
+    squares = None if correction == "naive" else risk.squared_scores(theta)
+    mean = None if squares is None or not good else known_covariance(squares, hessian, len(records))
+    raw = None if mean is None else sandwich(hessian, mean, len(records))
+    said = f"{NOT_ESTIMATED}: {_NEEDS_DR if squares is None else _NOISY}" if raw is None else FREE
+    return RecordFit(theta, covariance, good, max(int(found.nit), 1), facts, raw, said)
 
 
 def _search(risk: RecordRisk, start: Floats, limit: Floats) -> Any:

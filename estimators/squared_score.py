@@ -14,11 +14,12 @@ groups of records; where the standard errors it implies are not known within a t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfit.estimators.block_sums import Sums, make_plan, slices
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss, Kernel, Request
 from privfit.estimators.losses.logistic import LogisticLoss
@@ -27,10 +28,20 @@ from privfit.estimators.risk import Risk
 from privfit.estimators.strata import Chunk, Design, Held, Stratum
 from privfit.estimators.symbols import Symbol
 
-__all__ = ["LogisticSquare", "ShiftedLoss", "SteppedSquareLoss", "choose_scores", "signed_by_labels"]
+__all__ = [
+    "LogisticSquare",
+    "ShiftedLoss",
+    "SteppedSquareLoss",
+    "choose_scores",
+    "group_hessians",
+    "known_covariance",
+    "signed_by_labels",
+]
 
 Floats = NDArray[np.float64]
-_GROUPS = 8
+Weigh = Callable[[Floats], Floats]
+GROUPS = 8
+"""Interleaved groups of records that tell how well the estimate is known."""
 SAMPLE = 100_000
 """Records that the estimate is taken from."""
 CERTAIN = 0.1
@@ -55,6 +66,7 @@ class ShiftedLoss(IndexLoss):
 
     def __init__(self, parts: Sequence[tuple[float, IndexLoss, int]]) -> None:
         self.parts = tuple(parts)
+        self.max_variance = min(loss.max_variance for _, loss, _ in self.parts)
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
@@ -159,7 +171,12 @@ def signed_by_labels(strata: Sequence[Stratum]) -> list[Stratum] | None:
 
 
 def choose_scores(
-    squared: Risk | None, theta: Floats, hessian: Floats, assumed: tuple[Floats, str], n: int
+    squared: Risk | None,
+    theta: Floats,
+    hessian: Floats,
+    assumed: tuple[Floats, str],
+    n: int,
+    more: Sequence[tuple[IndexLoss, Weigh]] = (),
 ) -> tuple[Floats, str]:
     """Return the raw-data covariance of the score that is known better, and how it was estimated.
 
@@ -175,6 +192,8 @@ def choose_scores(
         Covariance by the model's assumption, and its name.
     n : int
         Records of the fit.
+    more : sequence of (IndexLoss, callable)
+        Losses whose Hessians are added to that of F, each record's times a weight made of its label.
 
     Examples
     --------
@@ -183,27 +202,81 @@ def choose_scores(
     """
     if squared is None or n <= theta.size or not squared.admits(theta):
         return assumed
-    groups = _groups(squared, theta)
+    groups = group_hessians(squared.loss, squared.strata, theta)
+    for loss, weigh in more:
+        groups = groups + group_hessians(loss, squared.strata, theta, weigh)
+    mean = known_covariance(groups, hessian, n)
+    return assumed if mean is None else (mean, FREE)
+
+
+def known_covariance(groups: Floats, hessian: Floats, n: int) -> Floats | None:
+    """Return the mean over groups of records, None if its standard errors are not known within `CERTAIN`.
+
+    Parameters
+    ----------
+    groups : ndarray, shape (groups, p, p)
+        Covariance of the raw scores, estimated from each group.
+    hessian : ndarray, shape (p, p)
+    n : int
+        Records of the fit.
+
+    Examples
+    --------
+    >>> known_covariance(np.stack([np.eye(1), 1.1 * np.eye(1)]), np.eye(1), 9)
+    array([[1.05]])
+    """
     mean = groups.mean(axis=0)
     variances = np.stack([np.diag(sandwich(hessian, group, n)) for group in (mean, *groups)])
     good = np.isfinite(variances[0])
     whole, parts = variances[0][good], variances[1:, good]
     if not good.any() or whole.min() <= 0.0 or np.linalg.eigvalsh(mean)[0] <= 0.0:
-        return assumed
+        return None
     error = parts.std(axis=0, ddof=1) / np.sqrt(len(parts)) / (2.0 * whole)
-    return (mean, FREE) if error.max() <= CERTAIN else assumed
+    return np.asarray(mean, float) if error.max() <= CERTAIN else None
 
 
-def _groups(risk: Risk, theta: Floats) -> Floats:
-    """Hessians of the risk over interleaved groups of its records, shape (groups, p, p)."""
-    count = min(_GROUPS, risk.n)
-    out = np.zeros((count, risk.size, risk.size))
-    for k in range(count):
-        strata = []
-        for stratum in risk.strata:
-            for chunk in stratum.records.chunks():
-                if chunk.n > k:
-                    strata.append(Stratum(stratum.noise, Held(chunk.rows(slice(k, None, count)).copied())))
-        if strata:
-            out[k] = Risk(risk.loss, strata, risk.size).hessian(theta)
-    return out
+def group_hessians(loss: IndexLoss, strata: Sequence[Stratum], theta: Floats, weigh: Weigh | None = None) -> Floats:
+    """Mean Hessian of the corrected loss over each of `GROUPS` interleaved groups of records.
+
+    Parameters
+    ----------
+    loss : IndexLoss
+    strata : sequence of Stratum
+        Enough for one pass in memory.
+    theta : ndarray, shape (p,)
+    weigh : callable, optional
+        Maps labels, shape (m,), to weights of the records.
+
+    Returns
+    -------
+    ndarray, shape (groups, p, p)
+        No more groups than records.
+
+    Examples
+    --------
+    >>> from privfit.estimators.losses import SquaredLoss
+    >>> from privfit.estimators.strata import IndexNoise
+    >>> from privfit.estimators.corrections import Term
+    >>> held = Held(Chunk((Design(np.array([[1.0, 2.0]]), None),), None))
+    >>> noise = IndexNoise((Term(1.0, 0, ()),), np.zeros((0, 1)), np.zeros(0))
+    >>> group_hessians(SquaredLoss(), [Stratum(noise, held)], np.zeros(1)).ravel()
+    array([1., 4.])
+    """
+    count, size = min(GROUPS, sum(stratum.records.n for stratum in strata)), theta.size
+    total, records = np.zeros((count, size, size)), np.zeros(count)
+    for stratum in strata:
+        plan = make_plan(loss, stratum.noise, theta, 2, False)
+        for chunk in stratum.records.chunks():
+            for k in range(min(count, chunk.n)):
+                group, sums = chunk.rows(slice(k, None, count)).copied(), Sums(size, len(plan.g))
+                for block in map(group.rows, slices(group.n)):
+                    weights = 1.0 if weigh is None or block.labels is None else weigh(block.labels)
+                    for term, kernel in zip(stratum.noise.terms, plan.kernels, strict=True):
+                        design = block.designs[term.design]
+                        answers = [weights * own for own in kernel(design.index(theta))]
+                        sums.add_slope(design.matrix, answers[0], answers[1 : 1 + len(plan.g)])
+                        sums.add_bend(design.matrix, iter(answers[1 + len(plan.g) :]))
+                total[k] += sums.hessian(stratum.noise, theta)
+                records[k] += group.n
+    total = total / records[:, None, None]
+    return np.asarray((total + total.transpose(0, 2, 1)) / 2.0, float)

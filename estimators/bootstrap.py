@@ -225,23 +225,23 @@ def _newton(curved: Floats, gradient: Floats, middle: Floats, n: int) -> tuple[F
 
 def _units(kept: Kept, curvature: bool) -> Iterator[tuple[Floats, Floats | None]]:
     """Scores, shape (p, m), and Hessians, shape (p p, m) or None, of records or clusters, block by block."""
-    risk, theta = kept.problem.risk, kept.solution.theta
+    scored, theta = kept.scored, kept.solution.theta
     if kept.codes is None:
         yield from _blocks(kept, curvature)
         return
     groups = int(kept.codes.max()) + 1
-    scores = cluster_sums(risk.score_blocks(theta), kept.codes, groups, risk.size)
+    scores = cluster_sums(scored.score_blocks(theta), kept.codes, groups, scored.size)
     bend = None
     if curvature:
         rows = (block for _, block in _blocks(kept, True) if block is not None)
-        bend = cluster_sums(rows, kept.codes, groups, risk.size**2)
+        bend = cluster_sums(rows, kept.codes, groups, scored.size**2)
     yield scores, bend
 
 
 def _blocks(kept: Kept, curvature: bool) -> Iterator[tuple[Floats, Floats | None]]:
     risk, theta = kept.problem.risk, kept.solution.theta
     if not curvature:
-        for block in risk.score_blocks(theta):
+        for block in kept.scored.score_blocks(theta):
             yield block, None
         return
     sides = []
@@ -249,7 +249,7 @@ def _blocks(kept: Kept, curvature: bool) -> Iterator[tuple[Floats, Floats | None
         step = np.zeros(risk.size)
         step[j] = _STEP
         sides += [risk.score_blocks(theta + step), risk.score_blocks(theta - step)]
-    for block, *moved in zip(risk.score_blocks(theta), *sides, strict=True):
+    for block, *moved in zip(kept.scored.score_blocks(theta), *sides, strict=True):
         pairs = zip(moved[::2], moved[1::2], strict=True)
         yield block, np.concatenate([(high - low) / (2.0 * _STEP) for high, low in pairs])
 

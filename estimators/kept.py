@@ -54,6 +54,11 @@ class Kept:
     shift: Floats
 
     @property
+    def scored(self) -> Risk:
+        """The risk with the loss whose scores the estimate has (`Solution.scored`)."""
+        return self.solution.of_scores(self.problem.risk)
+
+    @property
     def matrix(self) -> Floats:
         """Map from standard to original coefficients, shape (p, p)."""
         return self.problem.coordinates.matrix

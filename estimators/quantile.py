@@ -38,11 +38,11 @@ class _ColumnQuantile(QuantileRegression):
     def _finish(self, solution: Solution, problem: Problem) -> None:
         curvature = solution.hessian[0, 0] if solution.positive else np.inf
         self.unit_ = problem.coordinates.response_scale / curvature
-        self.problem_, self.theta_ = problem, solution.theta
+        self.problem_, self.theta_, self.scored_ = problem, solution.theta, solution.of_scores(problem.risk)
 
     def influence(self) -> Iterator[Floats]:
         """Influence of every record, not centred, in blocks of shape (m,)."""
-        for block in self.problem_.risk.score_blocks(self.theta_):
+        for block in self.scored_.score_blocks(self.theta_):
             yield self.unit_ * block[0]
 
 

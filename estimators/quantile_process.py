@@ -263,7 +263,7 @@ def _score_covariance(kept: list[Kept], size: int) -> Floats:
     count, codes, n = len(kept), kept[0].codes, kept[0].problem.risk.n
 
     def blocks() -> Iterator[Floats]:
-        own = [one.problem.risk.score_blocks(one.solution.theta) for one in kept]
+        own = [one.scored.score_blocks(one.solution.theta) for one in kept]
         for parts in zip(*own, strict=True):
             yield np.concatenate(parts)
 

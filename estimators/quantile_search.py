@@ -1,31 +1,40 @@
 r"""Search of a corrected check risk: bandwidths from wide to narrow (`smoothed_search`), then, without noise, exact.
 
-The last step without noise: far records keep their sign and enter as one linear term, the near ones
-as a small linear programme (Portnoy & Koenker 1997).
+The last step without noise (Portnoy & Koenker 1997): far records keep the side they are on and enter as one linear
+term ``g't``, the near ones, with weights w_i, as a linear programme. Its dual has one row per coefficient, whatever
+the number of records, and the coefficients are its multipliers: with near residuals ``r_i = o_i + z_i't``,
+
+    min_{|t| <= B} sum_i w_i rho_tau(r_i) + g't  =  max_a o'a - B'|Z a + g|,     w_i (tau - 1) <= a_i <= w_i tau.
+
+A linear term is nowhere above the loss it stands for, so the minimum is that of all records if no far record changes
+its side there; otherwise more records count as near.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.estimators.losses import SmoothedCheckLoss, SquaredLoss
+from privfit.estimators.losses import CheckLoss, SmoothedCheckLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import continuation
 from privfit.estimators.solver import Solution
-from privfit.estimators.strata import Chunk, Design
+from privfit.estimators.strata import Chunk
 
 __all__ = ["search_quantile", "vertex"]
 
 Floats = NDArray[np.float64]
+_MOST = 50_000
+_SHARP = 1e-9
+"""Residuals below this, in units of the response's spread, are zero: records that the exact fit goes through."""
 
 
 def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[Solution, Floats]:
@@ -37,7 +46,9 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
         With a `SmoothedCheckLoss` or a `KernelCheckLoss`.
     quantile : float
     exact : bool
-        Finish with the exact minimiser of the unsmoothed check risk (no noise).
+        Finish with the exact minimiser of the unsmoothed check risk (no noise). Its scores are then the unsmoothed
+        ``tau - 1[r < 0]``: smoothed by a bandwidth h they vary less, by about ``h f(0) / (tau (1 - tau))`` with f the
+        density of the residuals.
 
     Examples
     --------
@@ -56,89 +67,107 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
     if exact and not problem.risk.penalty[~problem.flat].any():
         theta = vertex(problem.risk, solution.theta, quantile, problem.bound)
         if theta is not None:
-            solution = replace(solution, theta=theta, converged=True)
+            scored = SmoothedCheckLoss(quantile, _SHARP, 2)
+            solution = replace(solution, theta=theta, converged=True, scored=scored)
     return solution, naive
 
 
 def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats | None:
-    """Exact minimiser of the unsmoothed check risk near theta, or None if the programme grows too large.
+    """Exact minimiser of the unsmoothed check risk near theta, or None if none was found.
+
+    Where more than 50,000 different records are tied, a part of them stands for all, and the result is taken if its
+    risk is smaller than that of theta.
 
     Examples
     --------
     >>> vertex.__name__
     'vertex'
     """
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack
-
-    count = min(risk.n, 50 * risk.size + 100)
-    while count <= min(risk.n, 4000):
+    count = min(risk.n, 20 * risk.size + 100)  # the smoothed minimum is closer than that to the exact one
+    while True:
         cut = _cut(risk, theta, count)
-        parts = risk.each(partial(_near_and_far, theta, cut, count, quantile))
-        matrix = np.concatenate([own[0] for own in parts], axis=1)
-        offset = np.concatenate([own[1] for own in parts])
-        near = offset.size
-        if near > 8000:
-            return None
-        cost = np.concatenate([sum(own[2] for own in parts), np.full(near, quantile), np.full(near, 1.0 - quantile)])
-        unit: Any = eye_array(near)
-        equality: Any = hstack([csr_array(matrix.T), -unit, unit])  # sparse: 2 near + p columns, few entries
-        limits = [(-b, b) if np.isfinite(b) else (None, None) for b in bound] + [(0, None)] * (2 * near)
-        answer = linprog(cost, A_eq=equality, b_eq=-offset, bounds=limits, method="highs-ds")
-        if answer.status == 0 and answer.x is not None:
-            found = np.asarray(answer.x[: risk.size], float)
-            if not any(risk.each(partial(_crosses, theta, cut, count, found))):
-                return found
-        if near == risk.n:
+        near = reduce(_Near.plus, risk.each(partial(_near_and_far, theta, cut, quantile)))
+        found = near.minimiser(quantile, bound)
+        if near.thinned:
+            unsmoothed = risk.with_(loss=CheckLoss(quantile))
+            return found if found is not None and unsmoothed.value(found) < unsmoothed.value(theta) else None
+        if found is not None and not any(risk.each(partial(_crosses, theta, cut, found))):
+            return found
+        if count == risk.n:
             return None
         count = min(risk.n, 4 * count)
-    return None
 
 
 def _cut(risk: Risk, theta: Floats, count: int) -> float:
     """Largest absolute residual of about `count` near records: told by a sample where records are not in memory."""
     few = risk if risk.held else risk.thinned(100_000)
-    sizes = np.sort(np.abs(few.design.index(theta)))
+    sizes = np.abs(few.design.index(theta))
     if few.n == risk.n:
-        return float(sizes[count - 1])
+        return float(np.partition(sizes, count - 1)[count - 1])
     place = min(few.n, max(1000, round(count * few.n / risk.n)))
-    return float(sizes[place - 1]) * (count / risk.n) / (place / few.n)
+    return float(np.partition(sizes, place - 1)[place - 1]) * (count / risk.n) / (place / few.n)
 
 
-def _near_and_far(
-    theta: Floats, cut: float, count: int, quantile: float, chunks: Iterator[Chunk], first: int
-) -> tuple[Floats, Floats, Floats]:
-    """Near records, and the linear term of the far ones; where they are counted from `first` plays no part."""
-    near, offsets, total = [], [], np.zeros(theta.size)
-    for design, residual, close in _close(theta, cut, count, chunks):
+class _Near:
+    """Near records, a column (z, o) and a weight each, and the linear term of the far ones."""
+
+    def __init__(self, size: int) -> None:
+        self.columns, self.weights = np.zeros((size + 1, 0)), np.zeros(0)
+        self.far, self.thinned = np.zeros(size), False
+
+    def plus(self, other: _Near) -> _Near:
+        """Add other records; beyond 50,000, equal ones become one, and if that is not enough, some stand for all."""
+        self.columns = np.concatenate([self.columns, other.columns], axis=1)
+        self.weights = np.concatenate([self.weights, other.weights])
+        self.far += other.far
+        self.thinned |= other.thinned
+        if self.weights.size > _MOST:
+            self.columns, place = np.unique(self.columns, axis=1, return_inverse=True)
+            self.weights = np.bincount(place.ravel(), self.weights)
+        if self.weights.size > _MOST:
+            whole, step = self.weights.sum(), -(-self.weights.size // _MOST)
+            # equal records were sorted: every step-th of them is a fair sample
+            self.columns, self.weights, self.thinned = self.columns[:, ::step], self.weights[::step], True
+            self.weights = self.weights * (whole / self.weights.sum())
+        return self
+
+    def minimiser(self, quantile: float, bound: Floats) -> Floats | None:
+        """Solve the dual programme (see the head of the module); None where the far records outweigh the near ones."""
+        from scipy.optimize import linprog
+
+        matrix, offsets = self.columns[:-1], self.columns[-1]
+        slack = np.eye(bound.size)[:, np.isfinite(bound)]
+        cost = np.concatenate([-offsets, np.tile(bound[np.isfinite(bound)], 2)])
+        limits = np.zeros((cost.size, 2))
+        limits[:, 1] = np.inf
+        limits[: offsets.size] = self.weights[:, None] * [quantile - 1.0, quantile]
+        equality = np.concatenate([matrix, slack, -slack], axis=1)
+        tight: Any = {"dual_feasibility_tolerance": 1e-10}
+        answer = linprog(cost, A_eq=equality, b_eq=-self.far, bounds=limits, method="highs-ds", options=tight)
+        return np.asarray(answer.eqlin.marginals, float) if answer.status == 0 else None
+
+
+def _near_and_far(theta: Floats, cut: float, quantile: float, chunks: Iterator[Chunk], first: int) -> _Near:
+    """Take a group of records apart; where they are counted from `first` plays no part."""
+    out = _Near(theta.size)
+    for chunk in chunks:
+        design, own = chunk.designs[0], _Near(theta.size)
+        residual = design.index(theta)
+        close = np.abs(residual) <= cut
         offset = np.zeros(residual.size) if design.offset is None else design.offset
-        near.append(design.matrix[:, close])
-        offsets.append(offset[close])
-        total += design.matrix @ np.where(close, 0.0, quantile - (residual < 0))
-    if not near:
-        return np.zeros((theta.size, 0)), np.zeros(0), total
-    return np.concatenate(near, axis=1), np.concatenate(offsets), total
+        own.columns = np.concatenate([design.matrix[:, close], offset[None, close]])
+        own.weights = np.ones(own.columns.shape[1])
+        own.far = design.matrix @ np.where(close, 0.0, quantile - (residual < 0))
+        out = out.plus(own)
+    return out
 
 
-def _crosses(theta: Floats, cut: float, count: int, found: Floats, chunks: Iterator[Chunk], first: int) -> bool:
-    """Whether a far record has changed its sign; where they are counted from `first` plays no part."""
+def _crosses(theta: Floats, cut: float, found: Floats, chunks: Iterator[Chunk], first: int) -> bool:
+    """Whether a far record has changed its side; where they are counted from `first` plays no part."""
     wrong = False
-    for design, residual, close in _close(theta, cut, count, chunks):
-        wrong |= bool((~close & (np.sign(design.index(found)) * np.sign(residual) < 0)).any())
-    return wrong
-
-
-def _close(
-    theta: Floats, cut: float, count: int, chunks: Iterator[Chunk]
-) -> Iterator[tuple[Design, Floats, NDArray[np.bool_]]]:
-    """Yield design, residuals and which of them are near; of residuals as large as the cut, `count` at most are."""
-    room = count
     for chunk in chunks:
         design = chunk.designs[0]
         residual = design.index(theta)
-        size = np.abs(residual)
-        close = size < cut
-        tied = np.flatnonzero(size == cut)[:room]
-        room -= tied.size
-        close[tied] = True
-        yield design, residual, close
+        moved = np.sign(residual) * design.index(found)
+        wrong |= bool(((np.abs(residual) > cut) & (moved < -_SHARP)).any())
+    return wrong

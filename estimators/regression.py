@@ -199,7 +199,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         start = minimise(few_naive, np.zeros(risk.size), bound, tolerance=1e-6).theta
         if not risk.corrects:
             quick = polish(risk, start, bound) if few is not risk else None
-            return quick or minimise(risk, start, bound), start
+            return quick or solve(risk, [start], bound), start
         stepped = one_step(few, start)
         starts = [start] if stepped is None else [stepped, start]
         if few is not risk:
@@ -214,8 +214,9 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
     def _store(self, solution: Solution, problem: Problem, start: Floats) -> None:
         risk, lead, coordinates = problem.risk, problem.lead, problem.coordinates
         theta, noisy = solution.theta, self.noise_.noisy
-        between = between_rows(risk, theta, self._codes)
-        standard = sandwich(solution.hessian, risk.score_covariance(theta) + between, risk.n)
+        scored = solution.of_scores(risk)
+        between = between_rows(scored, theta, self._codes)
+        standard = sandwich(solution.hessian, scored.score_covariance(theta) + between, risk.n)
         if solution.at_bound.any() or (noisy and not solution.interior):
             standard = np.diag(np.full(risk.size, np.inf))
         standard = problem.mark_flat(standard)

@@ -9,17 +9,22 @@ with positive curvature.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.estimators.errors import CapabilityError
+from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.risk import Risk
 
 __all__ = ["Solution", "minimise", "one_step", "polish", "solve"]
 
 Floats = NDArray[np.float64]
+_FINAL = 1e-9
+"""Tolerance of a search that is the last one."""
+_EXACT = 1e-12
+"""Size of a Newton step, beside 1 + that of the coefficients, that leaves the curvature as it is."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,9 @@ class Solution:
     iterations : int
     minima : int
         Different proper minima met, where `restarts` searched for several.
+    scored : IndexLoss, optional
+        The loss whose minimiser this is, if it is not that of the risk: its scores make the sandwich. (An exact
+        minimiser without smoothing, while the smoothed risk gives the curvature.)
 
     Examples
     --------
@@ -59,6 +67,11 @@ class Solution:
     positive: bool
     iterations: int
     minima: int = 1
+    scored: IndexLoss | None = None
+
+    def of_scores(self, risk: Risk) -> Risk:
+        """Return the risk with the loss whose scores the minimiser has."""
+        return risk if self.scored is None else risk.with_(loss=self.scored)
 
     @property
     def interior(self) -> bool:
@@ -164,7 +177,7 @@ def polish(risk: Risk, start: Floats, bound: Floats, *, tolerance: float = 1e-9)
         if now <= wanted:
             theta = theta - inverse @ gradient
             value, gradient, hessian = risk.derivatives(theta)
-            return _solution(theta, value, gradient, hessian, bound, True, count)
+            return _refreshed(risk, _solution(theta, value, gradient, hessian, bound, True, count))
         if now > 0.3 * last:
             return None
         last = now
@@ -181,7 +194,7 @@ def _newton(risk: Risk, theta: Floats, bound: Floats, tolerance: float) -> Solut
         if values[0] <= 1e-8 * values[-1] or now > 0.3 * last:
             return None
         if now <= tolerance * (1.0 + float(np.abs(np.diag(hessian)).max())):
-            return _solution(theta, value, gradient, hessian, bound, True, count)
+            return _refreshed(risk, _solution(theta, value, gradient, hessian, bound, True, count))
         last, theta = now, theta - vectors @ ((vectors.T @ gradient) / values)
         if (np.abs(theta) >= bound).any() or not risk.admits(theta):
             return None
@@ -201,6 +214,21 @@ def _solution(
         better = theta - np.linalg.solve(hessian, gradient)
         theta = better if (np.abs(better) < bound).all() else theta
     return Solution(theta, value, gradient, hessian, converged, held, positive, count)
+
+
+def _refreshed(risk: Risk, solution: Solution) -> Solution:
+    """Take value, gradient and Hessian anew where the last Newton step was longer than rounding.
+
+    Standard errors are then those at the minimum, whichever way the search came there: from other starts, or over
+    records in memory or on disk.
+    """
+    if not solution.interior:
+        return solution
+    step = np.abs(np.linalg.solve(solution.hessian, solution.gradient)).max()
+    if step <= _EXACT * (1.0 + float(np.abs(solution.theta).max())):
+        return solution
+    value, gradient, hessian = risk.derivatives(solution.theta)
+    return replace(solution, value=value, gradient=gradient, hessian=hessian)
 
 
 def _held(theta: Floats, gradient: Floats, bound: Floats) -> NDArray[np.bool_]:
@@ -257,4 +285,5 @@ def solve(risk: Risk, starts: Sequence[Floats], bound: Floats, *, tolerance: flo
         if not near:
             found.append(minimise(risk, start, bound, tolerance=tolerance))
     interior = [s for s in found if s.interior]
-    return min(interior or found, key=lambda s: s.value)
+    best = min(interior or found, key=lambda s: s.value)
+    return _refreshed(risk, best) if tolerance <= _FINAL else best

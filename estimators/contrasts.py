@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,33 +10,64 @@ from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_array
 
-__all__ = ["check_contrasts"]
+__all__ = ["check_contrasts", "contrast_rows"]
 
 Floats = NDArray[np.float64]
 
 
-def check_contrasts(contrasts: Any, values: Any, size: int) -> tuple[Floats, Floats]:
-    """Return ``(R, c)`` of the hypothesis ``R params = c``.
+def contrast_rows(contrasts: Any, names: Sequence[str]) -> Floats:
+    """Return linear functions of coefficients as rows, shape (m, p).
 
     Parameters
     ----------
-    contrasts : array_like, shape (m, size) or (size,)
-    values : float or array_like, shape (m,)
-    size : int
+    contrasts : str, sequence of str, or array_like of shape (m, p) or (p,)
+        Names of coefficients, or the rows.
+    names : sequence of str
+        Names of all p coefficients.
 
     Raises
     ------
     ValueError
-        If a shape is wrong, a value is not finite, or the rows depend on each other.
+        If a name is unknown, the shape is wrong, or an entry is not finite.
 
     Examples
     --------
-    >>> check_contrasts([0, 1], 2.0, 2)
+    >>> contrast_rows("b", ["a", "b"])
+    array([[0., 1.]])
+    """
+    known = list(names)
+    listed = [contrasts] if isinstance(contrasts, str) else contrasts
+    if isinstance(listed, Sequence) and listed and all(isinstance(name, str) for name in listed):
+        for name in listed:
+            if name not in known:
+                raise ValueError(f"contrasts must name coefficients of the fit, {known[:12]}, got {name!r}.")
+        return np.eye(len(known))[[known.index(name) for name in listed]]
+    rows = np.atleast_2d(check_array("contrasts", contrasts, hint="Or give names of coefficients."))
+    if rows.ndim != 2 or rows.shape[1] != len(known) or not np.isfinite(rows).all():
+        raise ValueError(f"contrasts must be a finite array of shape (m, {len(known)}), got shape {rows.shape}.")
+    return rows
+
+
+def check_contrasts(contrasts: Any, values: Any, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return ``(R, c)`` of the hypothesis ``R params = c``.
+
+    Parameters
+    ----------
+    contrasts, names
+        See `contrast_rows`.
+    values : float or array_like, shape (m,)
+
+    Raises
+    ------
+    ValueError
+        As `contrast_rows`, and if a value is not finite, or the rows depend on each other.
+
+    Examples
+    --------
+    >>> check_contrasts([0, 1], 2.0, ["a", "b"])
     (array([[0., 1.]]), array([2.]))
     """
-    rows = np.atleast_2d(check_array("contrasts", contrasts))
-    if rows.ndim != 2 or rows.shape[1] != size or not np.isfinite(rows).all():
-        raise ValueError(f"contrasts must be a finite array of shape (m, {size}), got shape {rows.shape}.")
+    rows = contrast_rows(contrasts, names)
     if np.linalg.matrix_rank(rows) < rows.shape[0]:
         raise ValueError(f"contrasts must have independent rows, got {rows.shape[0]} dependent ones. Drop some.")
     wanted = check_array("values", values)

@@ -136,8 +136,8 @@ class RecordsMixin:
 
         Parameters
         ----------
-        contrasts : array_like, shape (m, p)
-            Rows are linear hypotheses, intercept first; full row rank.
+        contrasts : names, or array_like of shape (m, p)
+            Coefficients, or rows of linear hypotheses, intercept first; full row rank.
         values : float or array_like, shape (m,)
 
         Returns
@@ -154,7 +154,7 @@ class RecordsMixin:
         from privfit.estimators.score_test import score_test
 
         kept = self._records("score_test")
-        return score_test(kept, *check_contrasts(contrasts, values, self.params_.size))
+        return score_test(kept, *check_contrasts(contrasts, values, self._names))
 
     def score_interval(self, coefficient: Any, level: float = 0.95) -> tuple[float, float]:
         """Values of one coefficient that the score test does not reject, around the estimate.

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.accounting.validation import check_array
 from privfit.estimators.advice import diagnosis
 from privfit.estimators.bands import simultaneous_intervals
-from privfit.estimators.contrasts import check_contrasts
+from privfit.estimators.contrasts import check_contrasts, contrast_rows
 from privfit.estimators.diagnostics import needed_text
 from privfit.estimators.efficiency import Efficiency
 from privfit.estimators.inference import confidence_intervals, tail_probability
@@ -93,8 +92,8 @@ class ResultsMixin:
         ----------
         level : float
             Coverage of all together, in (0, 1).
-        contrasts : array_like, shape (m, p), optional
-            Linear functions of `params_`; each coefficient if left out.
+        contrasts : names, or array_like of shape (m, p), optional
+            Coefficients, or linear functions of `params_`; each coefficient if left out.
         draws : int
             Simulations of the joint normal law, see `bands.sup_t`.
         random_state : int, Generator or None
@@ -116,8 +115,8 @@ class ResultsMixin:
 
         Parameters
         ----------
-        contrasts : array_like, shape (m, p), optional
-            Linear functions of `params_`, full row rank; each coefficient if left out.
+        contrasts : names, or array_like of shape (m, p), optional
+            Coefficients, or linear functions of `params_`, full row rank; each coefficient if left out.
         level : float
             Coverage in (0, 1).
 
@@ -139,10 +138,7 @@ class ResultsMixin:
         check_is_fitted(self)
         if contrasts is None:
             return self.params_, self.cov_params_
-        size = self.params_.size
-        rows = np.atleast_2d(check_array("contrasts", contrasts))
-        if rows.ndim != 2 or rows.shape[1] != size or not np.isfinite(rows).all():
-            raise ValueError(f"contrasts must be a finite array of shape (m, {size}), got shape {rows.shape}.")
+        rows = contrast_rows(contrasts, self._names)
         lost = ~np.isfinite(self.bse_)
         finite = np.where(lost[:, None] | lost, 0.0, self.cov_params_)
         covariance = rows @ finite @ rows.T
@@ -156,8 +152,8 @@ class ResultsMixin:
 
         Parameters
         ----------
-        contrasts : array_like, shape (m, p)
-            Rows are linear hypotheses; full row rank.
+        contrasts : names, or array_like of shape (m, p)
+            Coefficients, or rows of linear hypotheses; full row rank.
         values : float or array_like, shape (m,)
 
         Returns
@@ -171,7 +167,7 @@ class ResultsMixin:
             If the shape is wrong, the rows depend on each other, or a standard error is infinite.
         """
         check_is_fitted(self)
-        rows, wanted = check_contrasts(contrasts, values, self.params_.size)
+        rows, wanted = check_contrasts(contrasts, values, self._names)
         centre, covariance = self._functions(rows)
         if not np.isfinite(covariance).all():
             raise ValueError("contrasts must involve identified coefficients only: a standard error is infinite.")

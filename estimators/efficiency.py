@@ -31,7 +31,8 @@ class Efficiency:
     factors : ndarray, shape (p,)
         Standard error on the release over that on the raw data, per coefficient; inf if not available.
     overall : float
-        Geometric mean over directions (the root of the ratio of generalised variances).
+        Geometric mean over directions (the root of the ratio of generalised variances): by how much the joint
+        confidence region grew in each. Directions without noise count, so it may be below every factor.
     n : int
         Records in the release.
     n_effective : float
@@ -57,10 +58,12 @@ class Efficiency:
         if not np.isfinite(self.overall):
             why = self.assumption if self.assumption.startswith(NOT_ESTIMATED) else "see warnings"
             return f"standard errors against raw data: not available ({why})"
+        low, high = f"{self.factors.min():.3g}", f"{self.factors.max():.3g}"
+        grew = high if low == high else f"{low} to {high}"
+        jointly = "" if self.factors.size == 1 else f"jointly (a factor {self.overall:.3g} per direction) "
         return (
-            f"standard errors grew by a factor {self.overall:.3g} overall "
-            f"({self.factors.min():.3g} to {self.factors.max():.3g}); "
-            f"{self.n:,} released records are worth {self.n_effective:,.0f} raw ones"
+            f"standard errors grew by a factor of {grew}; "
+            f"{jointly}{self.n:,} released records are worth {self.n_effective:,.0f} raw ones"
         )
 
 

@@ -168,7 +168,7 @@ def statements(model: str, fits: Mapping[str, DemoFit]) -> list[str]:
     if exact.usable:
         found.append(
             "Cost of privacy, estimated from the release alone: standard errors grew by a factor "
-            f"{exact.factor:.2g}; the release is worth {exact.worth:,.0f} raw records."
+            f"{exact.factor:.2g} (geometric mean over directions); the release is worth {exact.worth:,.0f} raw records."
         )
     found += [f"WARNING: {note}" for note in exact.notes]
     if exact.bandwidth is not None and exact.usable:

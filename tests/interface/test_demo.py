@@ -95,7 +95,7 @@ def test_statements_count_what_they_claim():
     text = " ".join(statements("logistic", fits))
     assert "naive 1 of 2, exact 2 of 2" in text
     assert "exclude zero: age." in text
-    assert "grew by a factor 3; the release is worth 1,000 raw records" in text
+    assert "grew by a factor 3 (geometric mean over directions); the release is worth 1,000 raw records" in text
     assert "WARNING" not in text
 
 

@@ -12,6 +12,7 @@ from harness import Row, duration, installed, medians, row
 from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression
 
 DIM = 10
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 def _data(n: int) -> tuple[Any, Any, Any]:
@@ -50,7 +51,7 @@ def linear_fits(quick: bool) -> list[Row]:
     def fits(x: Any, y: Any, _: Any) -> tuple[Any, dict[str, Any]]:
         return lambda: LinearRegression().fit(x, y), {"scikit-learn": lambda: Peer().fit(x, y)}
 
-    return _rows("linear regression", fits, 1.5, (10_000, 100_000, 1_000_000), quick)
+    return _rows("linear regression", fits, 1.5, SIZES, quick)
 
 
 @row
@@ -60,7 +61,7 @@ def logistic_fits(quick: bool) -> list[Row]:
     def fits(x: Any, _: Any, label: Any) -> tuple[Any, dict[str, Any]]:
         return lambda: LogisticRegression().fit(x, label), {"scikit-learn": lambda: Peer(C=np.inf).fit(x, label)}
 
-    return _rows("logistic regression", fits, 3.0, (10_000, 100_000, 1_000_000), quick)
+    return _rows("logistic regression", fits, 3.0, SIZES, quick)
 
 
 @row
@@ -80,4 +81,4 @@ def quantile_fits(quick: bool) -> list[Row]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _rows("median regression", fits, 1.0, (10_000, 100_000), quick)
+        return _rows("median regression", fits, 1.0, SIZES[:3], quick)

@@ -26,7 +26,7 @@ from privfit.estimators.problem import Problem
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot, resolvents_only
-from privfit.estimators.solver import Solution, minimise, solve
+from privfit.estimators.solver import Solution, minimise, polish, solve
 from privfit.estimators.squared_score import ShiftedLoss
 
 __all__ = ["HuberRegression"]
@@ -34,6 +34,7 @@ __all__ = ["HuberRegression"]
 Floats = NDArray[np.float64]
 _TUNING = 1.345
 _WARM = 30_000
+_WARM_ON_DISK = 100_000
 
 
 def _normal_share(c: float) -> tuple[float, float]:
@@ -132,32 +133,45 @@ class HuberRegression(LinearPrediction, IndexRegression):
         return self._smoothed(HuberLoss(self._level))
 
     def _robust_scale(self, problem: Problem) -> float:
+        """Solve for the scale on a sample, then, from there, on all records if they are more."""
+        few = problem.risk.thinned(_WARM_ON_DISK)
+        found = self._alternated(few, problem.bound, self._pilot.theta, self._pilot.sigma**2)
+        if few.n < problem.risk.n:
+            found = self._alternated(problem.risk, problem.bound, *found)
+        self._start, variance = found
+        return math.sqrt(variance)
+
+    def _alternated(self, risk: Risk, bound: Floats, theta: Floats, variance: float) -> tuple[Floats, float]:
         """Alternate Huber fits and single Newton steps of the scale's equation, with its slope for normal errors."""
-        pilot, risk = self._pilot, problem.risk
+        pilot = self._pilot
         share, tail = _normal_share(_TUNING)
         count = risk.n / max(risk.n - risk.size, 1)
         free = np.zeros(risk.size)
-        theta, variance = pilot.theta, pilot.sigma**2
-        low, high = (1e-4 if risk.corrects else 1e-24) * variance, 4.0 * max(pilot.spread, pilot.sigma) ** 2
-        tolerance = 1e-4 if risk.corrects else 1e-10
+        low, high = (1e-4 if risk.corrects else 1e-24) * pilot.sigma**2, 4.0 * max(pilot.spread, pilot.sigma) ** 2
+        tolerance = 1e-4 if risk.corrects else 1e-10  # of the scale, which needs coefficients to a tenth of it
         for _ in range(60):
             level = _TUNING * math.sqrt(variance)
             loss = self._smoothed(HuberLoss(level))
-            theta = minimise(risk.with_(loss=loss), theta, problem.bound, tolerance=_tolerance(level)).theta
+            theta = minimise(risk.with_(loss=loss), theta, bound, tolerance=max(_tolerance(level), 0.1 * tolerance * level)).theta
             clipped = risk.with_(loss=self._smoothed(ClippedSquareLoss(level)), penalty=free).value(theta)
             step = (count * clipped - share * variance) / (share - _TUNING**2 * tail)
             last, variance = variance, min(max(variance + step, low, 0.05 * variance), high)
             if abs(variance - last) <= tolerance * variance:
                 break
-        self._start = theta
-        return math.sqrt(variance)
+        return theta, variance
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
         """From the pilot, and from the naive fit."""
-        few, tolerance = problem.naive.thinned(_WARM), _tolerance(self._level)
-        naive = minimise(few, self._start, problem.bound, tolerance=tolerance).theta
-        starts = [self._start, naive] if problem.risk.corrects else [self._start]
-        return solve(problem.risk, starts, problem.bound, tolerance=tolerance), naive
+        risk, bound, tolerance = problem.risk, problem.bound, _tolerance(self._level)
+        warm = _WARM if risk.held else _WARM_ON_DISK
+        naive = minimise(problem.naive.thinned(warm), self._start, bound, tolerance=tolerance).theta
+        starts, few = [self._start, naive] if risk.corrects else [self._start], risk.thinned(warm)
+        if few is not risk:
+            near = solve(few, starts, bound, tolerance=1e-6 * self._level)
+            quick = polish(risk, near.theta, bound, tolerance=tolerance) if near.interior else None
+            if quick is not None and quick.interior:
+                return quick, naive
+        return solve(risk, starts, bound, tolerance=tolerance), naive
 
     def _loss_unit(self, response_scale: float) -> float:
         return response_scale**2

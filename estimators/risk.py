@@ -211,9 +211,9 @@ class Risk:
     def score_covariance(self, theta: Floats) -> Floats:
         """Covariance of the corrected score over records (the middle of the sandwich), shape (p, p).
 
-        Of records that are not in memory, that of the last Hessian is returned if it was at most 1e-8 away.
+        Of records that are not in memory, that of the last Hessian is returned if it was at most 1e-10 away.
         """
-        if self._last is None or np.abs(self._last[0] - theta).max() > 1e-8:
+        if self._last is None or np.abs(self._last[0] - theta).max() > 1e-10 * (1.0 + np.abs(theta).max()):
             self._sums(theta, 0, False, True)
         assert self._last is not None
         covariance = self._last[1]

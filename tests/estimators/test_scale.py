@@ -92,7 +92,7 @@ def released_in(place, whole, parts):
     return [pm.Release(**{**vars(whole), "frame": f, "n_rows": len(f)}) for f in (frame[:cut], frame[cut:])]
 
 
-def same(one, other, errors=1e-6):
+def same(one, other, errors=1e-10):
     assert_allclose(other.params_, one.params_, rtol=1e-10, atol=1e-11)
     assert_allclose(other.cov_params_, one.cov_params_, rtol=errors, atol=errors * np.abs(one.cov_params_).max())
     assert_allclose(other.efficiency_.factors, one.efficiency_.factors, rtol=errors)
@@ -104,7 +104,10 @@ def same(one, other, errors=1e-6):
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )
 def test_a_release_on_disk_is_fitted_as_in_memory_for_1_2_and_7_parts(model, target, folders):
-    """Coefficients to 1e-10; standard errors to 1e-6, as the curvature comes from a search's last pass."""
+    """Coefficients, covariances and efficiency to 1e-10: both searches end with the curvature at their minimum.
+
+    A search reads the records a few times; those that solve for a scale, or whose curvature jumps, some more.
+    """
     place, whole = folders
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -114,7 +117,7 @@ def test_a_release_on_disk_is_fitted_as_in_memory_for_1_2_and_7_parts(model, tar
         for parts in (1, 7):
             fit = model.fit_release(released_in(place, whole, parts), target, ["a", "b"])
             same(memory, fit)
-            assert 2 <= fit.diagnostics_["passes"] <= 12
+            assert 2 <= fit.diagnostics_["passes"] <= (30 if (model, target) in DEAR else 12)
             if parts == 1:
                 once = fit.params_.copy()
         assert (fit.params_ == once).all()  # to the last bit: passes are cut at the same records
@@ -228,12 +231,13 @@ def test_memory_does_not_grow_with_the_release(tmp_path):
         out.save(place, allow_insecure=True)
         del out, x
         code = f"""
-            import resource
+            from pathlib import Path
             from privfit.estimators import LinearRegression, Mean, QuantileRegression
             for model in (LinearRegression(), QuantileRegression(0.3)):
                 model.fit_release({str(place)!r}, 4)
             Mean().fit_release({str(place)!r})
-            print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+            status = Path("/proc/self/status").read_text()  # ru_maxrss begins with what the parent had
+            print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
         """
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
         peaks.append(float(done.stdout))

@@ -75,8 +75,8 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
 def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats | None:
     """Exact minimiser of the unsmoothed check risk near theta, or None if none was found.
 
-    Where more than 50,000 different records are tied, a part of them stands for all, and the result is taken if its
-    risk is smaller than that of theta.
+    Where more than 50,000 different records are tied, a part of them stands for all: the result is the best of what
+    such programmes give, if its risk is smaller than that of theta.
 
     Examples
     --------
@@ -84,17 +84,20 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     'vertex'
     """
     count = min(risk.n, 20 * risk.size + 100)  # the smoothed minimum is closer than that to the exact one
+    best, unsmoothed = None, risk.with_(loss=CheckLoss(quantile))
     while True:
         cut = _cut(risk, theta, count)
         near = reduce(_Near.plus, risk.each(partial(_near_and_far, theta, cut, quantile)))
         found = near.minimiser(quantile, bound)
         if near.thinned:
-            unsmoothed = risk.with_(loss=CheckLoss(quantile))
-            return found if found is not None and unsmoothed.value(found) < unsmoothed.value(theta) else None
-        if found is not None and not any(risk.each(partial(_crosses, theta, cut, found))):
+            better = found is not None and unsmoothed.value(found) < unsmoothed.value(theta if best is None else best)
+            if best is not None and not better:
+                return best
+            best = found if better else None
+        elif found is not None and not any(risk.each(partial(_crosses, theta, cut, found))):
             return found
         if count == risk.n:
-            return None
+            return best
         count = min(risk.n, 4 * count)
 
 

@@ -35,6 +35,103 @@ def test_without_noise_the_minimiser_is_exact(tau, n):
     assert check_risk(ours.params_, x, y, tau) <= check_risk(reference, x, y, tau) + 1e-10
 
 
+def tied_data(kind, rng, n):
+    if kind == "counts":
+        x = rng.integers(0, 4, (n, 2)).astype(float)
+        return x, rng.poisson(1 + x.sum(axis=1)).astype(float)
+    if kind == "two values":
+        x = rng.integers(0, 3, (n, 2)).astype(float)
+        return x, (rng.random(n) < 0.2 + 0.2 * x[:, 0]).astype(float)
+    if kind == "heaped":
+        x = rng.integers(18, 70, (n, 1)).astype(float)
+        return x, 5 * np.round((x[:, 0] + 10 * rng.normal(size=n)) / 5)
+    x = rng.normal(size=(n, 2))  # mostly zero: the fit is zero through many different records
+    return x, np.maximum(np.round(x.sum(axis=1) + rng.normal(size=n)), 0.0) * (rng.random(n) < 0.3)
+
+
+def smallest_check_risk(x, y, tau):
+    """By scipy's linear programme over the different records, every one with its two residuals."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, eye_array, hstack
+
+    rows, counts = np.unique(np.c_[x, y], axis=0, return_counts=True)
+    m, p = len(rows), x.shape[1] + 1
+    equality = hstack([csr_array(np.c_[np.ones(m), rows[:, :-1]]), eye_array(m), -eye_array(m)])
+    cost = np.r_[np.zeros(p), tau * counts, (1 - tau) * counts]
+    found = linprog(cost, A_eq=equality, b_eq=rows[:, -1], bounds=[(None, None)] * p + [(0, None)] * 2 * m)
+    assert found.status == 0
+    return found.fun / len(y)
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize(("kind", "n"), [("counts", 10_000), ("two values", 10_000), ("heaped", 3000), ("zeros", 500)])
+def test_without_noise_ties_do_not_hide_the_minimum(kind, n, tau):
+    x, y = tied_data(kind, np.random.default_rng(n), n)
+    found = check_risk(QuantileRegression(tau).fit(x, y).params_, x, y, tau)
+    assert_allclose(found, smallest_check_risk(x, y, tau), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["two values", "zeros"])
+def test_more_ties_than_fit_a_programme(monkeypatch, kind):
+    """Equal records are one; of different ones a part stands for all: here the fit is known, zero (or two values)."""
+    monkeypatch.setattr("privfit.estimators.quantile_search._MOST", 300)
+    x, y = tied_data(kind, np.random.default_rng(4), 4000)
+    model = QuantileRegression(0.5).fit(x, y)
+    if kind == "zeros":
+        assert_allclose(model.params_, 0.0, atol=1e-9)
+    else:
+        assert_allclose(check_risk(model.params_, x, y, 0.5), smallest_check_risk(x, y, 0.5), rtol=1e-9)
+
+
+def test_a_bound_without_noise_is_kept_by_the_exact_fit():
+    rng = np.random.default_rng(12)
+    x, y = median_data(rng, 400, 1)
+    with pytest.warns(SmallSampleWarning, match="boundary"):
+        model = QuantileRegression(0.4, bound=0.5).fit(x, y)
+    assert_allclose(model.coef_, 0.5, rtol=1e-9)
+    grid = y - 0.5 * x[:, 0]
+    assert_allclose(model.intercept_, np.quantile(grid, 0.4), atol=np.diff(np.sort(grid)[155:165]).max())
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.5])
+def test_without_noise_the_sandwich_is_powells(tau):
+    """Middle of exact scores, kernel estimate of the density (logistic, the bandwidth of the diagnostics)."""
+    rng = np.random.default_rng(11)
+    x = rng.uniform(-1, 1, (2000, 2))
+    y = 1 + x.sum(axis=1) + (1 + 0.6 * x[:, 0]) * rng.normal(size=2000)
+    model = QuantileRegression(tau).fit(x, y, keep_records=True)
+    design = np.c_[np.ones(2000), x]
+    r, h = y - model.predict(x), model.diagnostics_["bandwidth"]
+    scores = design.T * np.where(np.abs(r) < 1e-9, tau - 0.5, tau - (r < 0))
+    v = (design.T * (0.25 / h / np.cosh(r / (2 * h)) ** 2)) @ design / 2000
+    expected = np.linalg.inv(v) @ np.cov(scores, bias=True) @ np.linalg.inv(v) / 1997
+    assert_allclose(model.cov_params_, expected, rtol=0.01, atol=0.01 * expected.max())  # v: at the smoothed fit
+    drawn = model.bootstrap(50, random_state=0)
+    assert_allclose(drawn.errors, model.bse_ * np.sqrt(1997 / 2000), rtol=1e-5)  # scores there: of mean O(p/n)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_without_noise_standard_errors_of_unequal_errors(seed):
+    """n = 1000, tau = .3, 600 runs: 1800 intervals; a standard deviation has a relative Monte Carlo error of 2.9 %."""
+    from scipy.stats import norm
+
+    rng = np.random.default_rng(seed)
+    truth = np.array([1 + norm.ppf(0.3), 1 + 0.6 * norm.ppf(0.3), 1])
+    errors, spread = [], []
+    for _ in range(600):
+        x = rng.uniform(-1, 1, (1000, 2))
+        model = QuantileRegression(0.3).fit(x, 1 + x.sum(axis=1) + (1 + 0.6 * x[:, 0]) * rng.normal(size=1000))
+        errors.append(model.params_ - truth)
+        spread.append(model.bse_)
+    errors, spread = np.array(errors), np.array(spread)
+    ratio = np.sqrt(np.mean(spread**2, axis=0)) / errors.std(axis=0)
+    print(f"seed {seed}: standard error over deviation {ratio}, coverage {np.mean(np.abs(errors) < 1.96 * spread):.3f}")
+    assert np.abs(ratio - 1).max() < 3.5 * 0.029
+    assert abs(ratio.mean() - 1) < 3 * 0.029 / np.sqrt(3)
+    assert 0.93 < np.mean(np.abs(errors) < 1.96 * spread) < 0.97
+
+
 def test_without_noise_standard_errors():
     """Against sqrt(tau (1 - tau) / f(0)^2 / n) with the true density, in standard units."""
     rng = np.random.default_rng(0)

@@ -152,7 +152,8 @@ class HuberRegression(LinearPrediction, IndexRegression):
         for _ in range(60):
             level = _TUNING * math.sqrt(variance)
             loss = self._smoothed(HuberLoss(level))
-            theta = minimise(risk.with_(loss=loss), theta, bound, tolerance=max(_tolerance(level), 0.1 * tolerance * level)).theta
+            enough = max(_tolerance(level), 0.1 * tolerance * level)
+            theta = minimise(risk.with_(loss=loss), theta, bound, tolerance=enough).theta
             clipped = risk.with_(loss=self._smoothed(ClippedSquareLoss(level)), penalty=free).value(theta)
             step = (count * clipped - share * variance) / (share - _TUNING**2 * tail)
             last, variance = variance, min(max(variance + step, low, 0.05 * variance), high)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,18 +72,33 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     spectrum[1::2] *= -1.0  # puts the bell in the middle of the grid: exp(-i omega half) = (-1)^k
     z = np.asarray(-(omega**2), np.float64)
     degree = hermite.shape[0] - 1
-    cells = np.empty((len(rows), nodes - 1, degree + 1))
-    for place, (symbol, order) in enumerate(rows):
-        base = spectrum * (1j * omega) ** order * _symbol_at(symbol, z)
-        orders = range(hermite.shape[0] // 2)
-        jets = np.stack([np.fft.irfft(base * (1j * omega * spacing) ** m, nodes) for m in orders], axis=1)
-        np.matmul(np.concatenate([jets[:-1], jets[1:]], axis=1), hermite.T, out=cells[place])
+    orders = range(hermite.shape[0] // 2)
+    powers = [(omega * spacing) ** m for m in orders]
+    transforms = np.zeros((len(rows), len(orders), omega.size), complex)
+    for (symbol, order), own in zip(rows, transforms, strict=True):
+        base = spectrum * _symbol_at(symbol, z) * omega**order
+        for m in orders:  # i^(order + m) times a real spectrum
+            part = own[m].imag if (order + m) % 2 else own[m].real
+            np.multiply(base, powers[m] if (order + m) % 4 < 2 else -powers[m], out=part)
+    jets = np.fft.irfft(transforms, nodes).transpose(0, 2, 1)
+    # cells are made where the first records are, and made again where others lie further out
+    made: dict[str, Any] = {"low": 0, "cells": np.empty((len(rows), 0, degree + 1))}
 
     def table(u: Floats) -> Floats:
         position = (u + half) * (1.0 / spacing)
         np.clip(position, 0.0, nodes - 1.000001, out=position)
         cell = position.astype(np.intp)
         position -= cell
+        low, high = made["low"], made["low"] + made["cells"].shape[1]
+        least, most = int(cell.min(initial=nodes)), int(cell.max(initial=-1)) + 1
+        if least < most and (least < low or most > high):
+            grow = (most - least) // 4
+            least = max(0, min(least - grow, low if high > low else nodes))
+            most = min(nodes - 1, max(most + grow, high))
+            ends = np.concatenate([jets[:, least:most], jets[:, least + 1 : most + 1]], axis=2)
+            made["low"], made["cells"] = least, ends @ hermite.T
+        cell -= made["low"]
+        cells = made["cells"]
         answers = np.empty((len(cells), u.size))
         for values, answer in zip(cells, answers, strict=True):
             picked = values.take(cell, axis=0)

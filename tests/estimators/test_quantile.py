@@ -20,6 +20,15 @@ def test_order_statistics_without_noise(n, tau):
     assert np.sum(x > found + 1e-9) <= (1 - tau) * n + 1e-9
 
 
+@pytest.mark.parametrize("n", [50, 5000, 20_000])
+def test_whole_numbers_have_the_quantile_of_their_distribution(n):
+    """Ties of thousands: the quantile is the order statistic, not between two of them."""
+    x = np.random.default_rng(n).poisson([0.3, 4.0], (n, 2)).astype(float)
+    for tau in (0.123, 0.4321, 0.877):
+        expected = np.quantile(x, tau, axis=0, method="inverted_cdf")
+        assert_allclose(Quantile(tau).fit(x).quantile_, expected, atol=1e-9)
+
+
 def test_four_records_give_finite_standard_errors():
     model = Quantile(0.5).fit([[1.0], [2.0], [3.0], [10.0]])
     assert np.isfinite(model.bse_).all()

@@ -172,8 +172,8 @@ def test_exact_median_is_unbiased_and_beats_doubly_random():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::privfit.estimators.SmallSampleWarning")  # for the doubly random rival
 def test_median_full():
-    """100 runs, n = 20,000, lambda = 1: 700 intervals (standard error .8 %), DR variance >= 2x, unbiased."""
-    found = estimates(100, 20_000, 1.0, ("oracle", "exact", "dr"))
+    """100 runs, n = 20,000, lambda = 1: 700 intervals (standard error .8 %), DR variance >= 2x (20 runs), unbiased."""
+    found = estimates(100, 20_000, 1.0, ("oracle", "exact")) | estimates(20, 20_000, 1.0, ("dr",))
     errors, spread = found["exact"]
     assert 0.93 < np.mean(np.abs(errors) < 1.96 * spread) < 0.97
     assert np.abs(errors.mean(axis=0) / errors.std(axis=0, ddof=1) * 10).max() < 3.2

@@ -36,6 +36,7 @@ class _ColumnQuantile(QuantileRegression):
     """Quantile of one column; keeps how to compute each record's influence, for the joint covariance of columns."""
 
     def _finish(self, solution: Solution, problem: Problem) -> None:
+        super()._finish(solution, problem)
         curvature = solution.hessian[0, 0] if solution.positive else np.inf
         self.unit_ = problem.coordinates.response_scale / curvature
         self.problem_, self.theta_, self.scored_ = problem, solution.theta, solution.of_scores(problem.risk)

@@ -21,17 +21,18 @@ from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLo
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss, kernel_bandwidth
 from privfit.estimators.problem import Problem
-from privfit.estimators.quantile_search import search_quantile
+from privfit.estimators.quantile_search import ON_THE_FIT, search_quantile
 from privfit.estimators.raw_scores import curvature_kept
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import Pilot
 from privfit.estimators.solver import Solution
-from privfit.estimators.squared_score import SteppedSquareLoss
+from privfit.estimators.squared_score import SAMPLE, SteppedSquareLoss
 
 __all__ = ["QuantileRegression"]
 
 Floats = NDArray[np.float64]
+_TIED = 0.02
 
 
 class QuantileRegression(LinearPrediction, IndexRegression):
@@ -53,7 +54,8 @@ class QuantileRegression(LinearPrediction, IndexRegression):
     Attributes
     ----------
     coef_, intercept_, params_, cov_params_, efficiency_, converged_, diagnostics_
-        As for `LinearRegression`; ``diagnostics_["bandwidth"]`` is the bandwidth used.
+        As for `LinearRegression`; ``diagnostics_["bandwidth"]`` is the bandwidth used. Of an exact fit to raw data,
+        ``diagnostics_["tied"]`` is the share of the records that lie on it beyond one for each coefficient.
 
     Examples
     --------
@@ -142,6 +144,22 @@ class QuantileRegression(LinearPrediction, IndexRegression):
         if not isinstance(loss, SmoothedCheckLoss):
             return None
         return risk.with_(loss=SmoothedLoss(SteppedSquareLoss(loss.quantile), loss.bandwidth, loss.order))
+
+    def _finish(self, solution: Solution, problem: Problem) -> None:
+        """Say so where ties leave no density at an exact fit, which its standard errors need."""
+        if solution.scored is None:
+            return
+        few = problem.risk.thinned(SAMPLE)
+        on = int((np.abs(few.design.index(solution.theta)) < ON_THE_FIT).sum())
+        self.diagnostics_["tied"] = max(on - few.size, 0) / few.n
+        if 2 * few.size < on < few.n and self.diagnostics_["tied"] > _TIED:
+            warnings.warn(
+                f"{100 * on / few.n:.0f} % of the records lie exactly on the fitted quantile: rounded or tied values "
+                "have no density there, so the standard errors are not to be trusted. Set bandwidth= to the step of "
+                "the rounding or more: the estimate is then the quantile of smoothed values, with valid ones.",
+                SmallSampleWarning,
+                stacklevel=5,
+            )
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         loss = problem.risk.loss

@@ -29,11 +29,11 @@ from privfit.estimators.smoothed_search import continuation
 from privfit.estimators.solver import Solution
 from privfit.estimators.strata import Chunk
 
-__all__ = ["search_quantile", "vertex"]
+__all__ = ["ON_THE_FIT", "search_quantile", "vertex"]
 
 Floats = NDArray[np.float64]
 _MOST = 50_000
-_SHARP = 1e-9
+ON_THE_FIT = 1e-9
 """Residuals below this, in units of the response's spread, are zero: records that the exact fit goes through."""
 
 
@@ -67,7 +67,7 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
     if exact and not problem.risk.penalty[~problem.flat].any():
         theta = vertex(problem.risk, solution.theta, quantile, problem.bound)
         if theta is not None:
-            scored = SmoothedCheckLoss(quantile, _SHARP, 2)
+            scored = SmoothedCheckLoss(quantile, ON_THE_FIT, 2)
             solution = replace(solution, theta=theta, converged=True, scored=scored)
     return solution, naive
 
@@ -126,7 +126,7 @@ class _Near:
         self.thinned |= other.thinned
         if self.weights.size > _MOST:
             self.columns, place = np.unique(self.columns, axis=1, return_inverse=True)
-            self.weights = np.bincount(place.ravel(), self.weights)
+            self.weights = np.asarray(np.bincount(place.ravel(), self.weights), float)
         if self.weights.size > _MOST:
             whole, step = self.weights.sum(), -(-self.weights.size // _MOST)
             # equal records were sorted: every step-th of them is a fair sample
@@ -141,7 +141,7 @@ class _Near:
         matrix, offsets = self.columns[:-1], self.columns[-1]
         slack = np.eye(bound.size)[:, np.isfinite(bound)]
         cost = np.concatenate([-offsets, np.tile(bound[np.isfinite(bound)], 2)])
-        limits = np.zeros((cost.size, 2))
+        limits: Any = np.zeros((cost.size, 2))
         limits[:, 1] = np.inf
         limits[: offsets.size] = self.weights[:, None] * [quantile - 1.0, quantile]
         equality = np.concatenate([matrix, slack, -slack], axis=1)
@@ -172,5 +172,5 @@ def _crosses(theta: Floats, cut: float, found: Floats, chunks: Iterator[Chunk], 
         design = chunk.designs[0]
         residual = design.index(theta)
         moved = np.sign(residual) * design.index(found)
-        wrong |= bool(((np.abs(residual) > cut) & (moved < -_SHARP)).any())
+        wrong |= bool(((np.abs(residual) > cut) & (moved < -ON_THE_FIT)).any())
     return wrong

@@ -249,14 +249,17 @@ def _trust_step(gradient: Floats, hessian: Floats, free: NDArray[np.bool_], radi
             step[free] = vectors @ newton
             return step
         low = 0.0
-    high = low + float(np.linalg.norm(g)) / radius
-    for _ in range(80):
-        shift = 0.5 * (low + high)
-        if np.linalg.norm(g / (values + shift)) > radius:
-            low = shift
-        else:
-            high = shift
-    step[free] = vectors @ (-g / (values + high))
+    # No component of the step may be longer than the radius; from there Newton's method on 1 / |step|, which is
+    # concave, ascends to the root (Conn, Gould & Toint 2000, section 7.3).
+    shift = max(low, float((np.abs(g) / radius - values).max()))
+    for _ in range(50):
+        moved = g / (values + shift)
+        square = float(moved @ moved)
+        excess = np.sqrt(square) / radius - 1.0
+        if excess <= 1e-14:
+            break
+        shift += excess * square / float(moved @ (moved / (values + shift)))
+    step[free] = vectors @ -moved
     return step
 
 

@@ -8,7 +8,7 @@ from privfit.estimators.corrections import Term, correction_terms
 from privfit.estimators.losses import LogisticLoss, SquaredLoss
 from privfit.estimators.noise import resolve_noise
 from privfit.estimators.risk import Design, Risk
-from privfit.estimators.solver import minimise, one_step, polish, solve
+from privfit.estimators.solver import _trust_step, minimise, one_step, polish, solve
 from privfit.mechanisms import SymmetricLaplace
 
 PLAIN = [Term(1.0, 0, ())]
@@ -60,6 +60,34 @@ def test_every_iterate_stays_in_the_box():
     assert len(seen) > 3
     assert np.max(np.abs(seen)) <= 4.0
     assert solution.value <= original(np.full(3, 4.0))[0]
+
+
+def test_a_trust_step_minimises_the_model_in_the_ball():
+    """Moré and Sorensen's conditions: (H + s I) step = -g, H + s I >= 0, s (radius - |step|) = 0; others stay put."""
+    rng = np.random.default_rng(0)
+    for case in range(200):
+        size = int(rng.integers(1, 9))
+        basis = np.linalg.qr(rng.normal(size=(size, size)))[0]
+        values = rng.normal(size=size) * 10.0 ** rng.uniform(-6, 6, size)
+        gradient, radius = rng.normal(size=size) * 10.0 ** rng.uniform(-8, 3), 10.0 ** rng.uniform(-3, 3)
+        values = np.abs(values) if case % 3 == 0 else values
+        hessian = basis * values @ basis.T
+        free = np.r_[True, rng.random(size - 1) < 0.8]
+        step = _trust_step(np.where(free, gradient, 0.0), hessian, free, radius)
+        assert not step[~free].any()
+        h, g, s = hessian[np.ix_(free, free)], gradient[free], step[free]
+        scale = np.linalg.norm(g) + np.abs(h).max() * np.linalg.norm(s)
+        shift = -(s @ (h @ s + g)) / (s @ s)
+        assert shift >= -1e-9 * scale / np.linalg.norm(s)
+        assert np.linalg.norm(h @ s + shift * s + g) <= 1e-8 * scale
+        assert np.linalg.eigvalsh(h)[0] + shift >= -1e-9 * (np.abs(h).max() + scale / np.linalg.norm(s))
+        length = np.linalg.norm(s)
+        # H + s I is known to a rounding error of H, and in its lowest direction it is |g_0| / radius at least
+        rounding = 1e-9 + 4e-15 * np.abs(h).max() * radius / abs(np.linalg.eigh(h)[1][:, 0] @ g)
+        assert length <= radius * (1 + rounding)
+        # in the hard case, no gradient along the lowest curvature, the step may end inside
+        if min(shift, shift + np.linalg.eigvalsh(h)[0]) > 1e-6 * np.abs(h).max():
+            assert abs(length / radius - 1.0) < rounding
 
 
 def test_unbounded_risk_ends_on_the_boundary_and_says_so():

@@ -107,8 +107,8 @@ def test_a_settled_fit_stays_settled(bench):
 def test_the_table_runs(bench, capsys):
     """Two replications of one row: its cells are shares of what was counted."""
     text = bench.main(["--quick", "--only", "0"])
-    row = text.splitlines()[1]
-    assert row.split()[:4] == ["logistic", "ZeroInflatedLaplace(1)", "2500", "100.0%"]
+    row = text.splitlines()[2].split(" | ")
+    assert row[:6] == ["| logistic", "ZeroInflatedLaplace(1)", "2500", "1", "2", "100.0 (0.0)"]
     assert text in capsys.readouterr().out
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-__all__ = ["LARGEST", "check_random_state", "read_columns", "read_columns_and_response"]
+__all__ = ["LARGEST", "check_random_state", "named_columns", "read_columns", "read_columns_and_response"]
 
 Floats = NDArray[np.float64]
 LARGEST = 1e100
@@ -45,14 +47,12 @@ def read_columns(estimator: Any, X: Any, *, reset: bool = True) -> Floats:
     try:
         array = validate_data(estimator, X, dtype=np.float64, reset=reset)
     except (ValueError, TypeError) as error:
-        raise _without_values("X", error) from None
+        raise _without_values("X", error, X) from None
     _check_size("X", array)
     return np.asarray(array, np.float64)
 
 
-def read_columns_and_response(
-    estimator: Any, X: Any, y: Any, *, label: bool, reset: bool = True
-) -> tuple[Floats, Any]:
+def read_columns_and_response(estimator: Any, X: Any, y: Any, *, label: bool, reset: bool = True) -> tuple[Floats, Any]:
     """Return X as float64 of shape (n, d) and y of shape (n,): numbers, or class labels as they are.
 
     Raises
@@ -73,7 +73,7 @@ def read_columns_and_response(
         if not label:
             response = np.asarray(response, np.float64)
     except (ValueError, TypeError) as error:
-        raise _without_values("X and y", error) from None
+        raise _without_values("X and y", error, X) from None
     _check_size("X", array)
     if not label:
         _check_size("y", response)
@@ -118,7 +118,7 @@ def _precheck(name: str, value: Any, ndim: int) -> None:
         )
 
 
-def _without_values(name: str, error: Exception) -> Exception:
+def _without_values(name: str, error: Exception, X: Any) -> Exception:
     text = str(error)
     if "contains NaN" in text or "contains infinity" in text:
         where = "y" if "Input y contains" in text else "X" if "Input X contains" in text else name
@@ -128,8 +128,69 @@ def _without_values(name: str, error: Exception) -> Exception:
             "you make it."
         )
     if "could not convert" in text:
-        return ValueError(f"{name} must hold numbers, got text. Encode categories before the release.")
+        return _TextError(_text_columns(X))
     return error
+
+
+class _TextError(ValueError):
+    """Columns of text among the features, by name or position."""
+
+    def __init__(self, columns: list[Any]) -> None:
+        super().__init__(_text_message(columns))
+        self.columns = columns
+
+
+@contextmanager
+def named_columns(names: Sequence[Any]) -> Iterator[None]:
+    """Name the columns that an error within has found by their positions.
+
+    Examples
+    --------
+    >>> from privfit.estimators import Mean
+    >>> with named_columns(["age", "city"]):
+    ...     read_columns(Mean(), [[1, "a"]])
+    Traceback (most recent call last):
+        ...
+    ValueError: X must hold numbers, got text in the column 'city'. Leave it out (features=...
+    """
+    try:
+        yield
+    except _TextError as error:
+        known = [names[c] if isinstance(c, int) and c < len(names) else c for c in error.columns]
+        raise ValueError(_text_message(known)) from None
+
+
+def _text_message(columns: list[Any]) -> str:
+    if not columns:
+        return (
+            "y must hold numbers, got text. Model class labels with LogisticRegression or LinearSVC, and shares of "
+            "labels with Mean."
+        )
+    shown = ", ".join(map(repr, columns[:8])) + (", ..." if len(columns) > 8 else "")
+    return (
+        f"X must hold numbers, got text in the column{'s' if len(columns) > 1 else ''} {shown}. Leave it out "
+        "(features= chooses columns of a release, --features on the command line), or encode it: "
+        'from_formula("y ~ a + C(b)", release, model) for columns without noise, codes before the release for others.'
+    )
+
+
+def _text_columns(X: Any) -> list[Any]:
+    """Names (of a frame) or positions of the columns that do not turn into numbers."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, else pandas and polars
+    if names is None:
+        table = np.asarray(X, object)
+        columns: list[tuple[Any, Any]] = list(enumerate(table.T)) if table.ndim == 2 else []
+    else:
+        columns = [(name, X[name]) for name in names]
+    return [name for name, column in columns if not _numeric(column)]
+
+
+def _numeric(column: Any) -> bool:
+    try:
+        np.asarray(column).astype(np.float64)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _check_size(name: str, array: Floats) -> None:

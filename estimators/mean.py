@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from privfit.estimators.checks import read_columns
+from privfit.estimators.checks import named_columns, read_columns
 from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unchanged
 from privfit.estimators.label_share import LabelColumn, columns_of, labels_to_indicators, split_labels
@@ -225,7 +225,9 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 X, found = self._indicators(X, laws, declared, names)
                 labels.update(found)
                 if part.n_rows:
-                    yield read_columns(self, X), None
+                    with named_columns(names):
+                        X = read_columns(self, X)
+                    yield X, None
 
         yield from (x for x, _ in fixed_chunks(pieces()))
 

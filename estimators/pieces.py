@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.checks import named_columns
 from privfit.estimators.clusters import released_clusters
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.groups import check_groups, label_numbers, labels_of, level_of, make_samples, scaled, together
@@ -102,7 +103,8 @@ class PiecesMixin:
         frame, response, names, laws = read_release(release, target, features)
         check_roles(target, names, laws, label=self._is_label)
         self._target, self._range = target, declared_range(release, target)
-        X, y = self._validate(frame, response)  # type: ignore[attr-defined]
+        with named_columns(names):
+            X, y = self._validate(frame, response)  # type: ignore[attr-defined]
         self._inference(clusters, keep_records, len(X))  # type: ignore[attr-defined]
         model = resolve_noise(laws, names, target, label=self._is_label, strict=False)
         return self._fit(X, y, model, names)  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
 """Fits straight from a release: laws reach the right columns, whatever the table's kind and order."""
 
 import ast
+import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -192,3 +193,22 @@ assert list(fit.feature_names_in_) == ["a"] and abs(float(fit.coef_[0]) - 4) < 1
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_text_columns_are_named():
+    """By name, whatever kind of table a release holds, and never by their values."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(size=20), "b": rng.uniform(size=20), "city": ["Oslo", "Rome"] * 10})
+    released = pm.release(frame, pm.Laplace(0.01), pm.Box({"a": (0, 1), "b": (0, 1)}), public=["city"], rng=0)
+    table = released.frame
+    for kind in (table, pl.from_pandas(table), pa.Table.from_pandas(table), table.to_numpy()):
+        own = dataclasses.replace(released, frame=kind)
+        for fit in (lambda r: LinearRegression().fit_release(r, "b"), lambda r: Mean().fit_release(r)):
+            with pytest.raises(ValueError, match=r"text in the column 'city'\. .*features=.*from_formula") as caught:
+                fit(own)
+            assert "Oslo" not in str(caught.value)
+    assert LinearRegression().fit_release(released, "b", features="a").converged_
+    with pytest.raises(ValueError, match=r"y must hold numbers, got text\. .*LogisticRegression"):
+        LinearRegression().fit_release(released, "city", features="a")
+    with pytest.raises(ValueError, match="text in the columns 0, 2"):
+        LinearRegression().fit([["u", 1.0, "v"], ["w", 2.0, "u"]], [1.0, 2.0])

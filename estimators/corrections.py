@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privfit.accounting.validation import check_choice
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.operators import Part
-from privfit.estimators.symbols import Factor, Identity, Monomial, Power, Resolvent, Symbol
+from privfit.estimators.symbols import Factor, Heat, Identity, Monomial, Power, Resolvent, Symbol
 
 __all__ = ["CORRECTIONS", "Term", "correction_terms", "draw_second_noise"]
 
@@ -85,8 +85,8 @@ def correction_terms(correction: str, parts: Sequence[Part], draws: int = 1) -> 
             return [Term(1.0, 0, factors)]
         if len(factors) != 1 or not isinstance(factors[0], Resolvent):
             raise CapabilityError(
-                "correction='wsz' needs one SymmetricLaplace part of shape 1, or one ZeroInflatedLaplace part, got "
-                f"{len(factors)} part(s). Use correction='exact', which covers every law."
+                "correction='wsz' needs one law, SymmetricLaplace of shape 1 or ZeroInflatedLaplace, for all noised "
+                f"columns, got {_listed(factors)}. Use correction='exact', which is not bound to one law."
             )
     place, delta0 = _zero_inflated(correction, factors)
 
@@ -108,10 +108,24 @@ def _zero_inflated(correction: str, factors: Sequence[Factor]) -> tuple[int, flo
     found = [(p, f.delta0) for p, f in enumerate(factors) if isinstance(f, Resolvent)]
     if len(found) != 1:
         raise CapabilityError(
-            f"correction={correction!r} needs exactly one ZeroInflatedLaplace part with delta0 in (0, 1), "
-            f"got {len(found)}. Use correction='exact', which covers every law."
+            f"correction={correction!r} draws a second noise for exactly one ZeroInflatedLaplace part, got "
+            f"{len(found)} of them among {_listed(factors)}. Use correction='exact', which is not bound to one law."
         )
     return found[0]
+
+
+def _listed(factors: Sequence[Factor]) -> str:
+    """Kinds of noise parts in words."""
+    words = []
+    for factor in factors:
+        if isinstance(factor, Resolvent):
+            words.append("ZeroInflatedLaplace")
+        elif isinstance(factor, Power):
+            words.append(f"Laplace of shape {factor.shape}")
+        else:
+            words.append("Gaussian" if isinstance(factor, Heat) else type(factor).__name__)
+    counts = {word: words.count(word) for word in words}
+    return ", ".join(word if count == 1 else f"{count} x {word}" for word, count in counts.items())
 
 
 def draw_second_noise(parts: Sequence[Part], rows: int, random_state: int | np.random.Generator | None) -> Floats:

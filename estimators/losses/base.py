@@ -221,15 +221,27 @@ class IndexLoss(ABC):
             )
 
     def _require_polynomial(self, symbol: Symbol) -> None:
-        name = type(self).__name__
+        name = getattr(self, "text", type(self).__name__)
         if symbol.heat:
+            instead = (
+                "SymmetricLaplace(scale, shape=...) (exact, and less noise at small delta)"
+                if self.smooth
+                else "ZeroInflatedLaplace (exact), or smooth it (SmoothedLoss) and release with SymmetricLaplace"
+            )
             raise CapabilityError(
-                f"{name} has no exact inverse under Gaussian noise: missing is the inverse heat flow "
-                "exp(-q D^2). Release with SymmetricLaplace(scale, shape=...) (exact, and less noise at "
-                "small delta), or ask for correction='naive'."
+                f"{name} has no exact inverse under Gaussian noise: missing is the inverse heat flow exp(-q D^2), "
+                f"which polynomials, exponentials and waves have. Release with {instead}, or ask for "
+                "correction='naive'."
+            )
+        if len(symbol.poles) > 1 and not self.smooth:
+            raise CapabilityError(
+                f"{name} has no exact inverse under two zero-inflated laws at once: missing is its average over two "
+                "Laplace laws. Smooth its kinks (SmoothedLoss), release the columns under one joint law, or ask for "
+                "correction='naive'."
             )
         if symbol.poles:
             raise CapabilityError(
-                f"{name} has no exact inverse under zero-inflated Laplace noise: missing is its Laplace "
-                "average (1 - b^2 D^2)^-1 f''. Use correction='dr', or release with SymmetricLaplace."
+                f"{name} has no exact inverse under zero-inflated Laplace noise: missing is its Laplace average "
+                "(1 - b^2 D^2)^-1 f''. Use correction='dr' (one zero-inflated law), write the loss as a formula "
+                "(Loss.from_expression), or release with SymmetricLaplace."
             )

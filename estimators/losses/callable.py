@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from privfit.accounting.validation import check_integer
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.losses.base import Floats, IndexLoss, Kernel, Request
+from privfit.estimators.symbols import Symbol
 
 __all__ = ["CallableLoss", "RecordLoss"]
 
@@ -76,13 +77,21 @@ class CallableLoss(IndexLoss):
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`: powers of D^2 as far as the derivatives are given, never by differences."""
         for symbol, _ in requests:
-            if 2 * symbol.degree > len(self.functions) - 1 and not symbol.heat and not symbol.poles:
-                raise CapabilityError(
-                    f"a loss given as a function has no correction with its derivative of order {2 * symbol.degree}: "
-                    f"given are {len(self.functions) - 1}. Give derivatives=, use correction='dr' with "
-                    "ZeroInflatedLaplace noise, or Loss.from_expression."
-                )
+            if symbol.heat or symbol.poles or 2 * symbol.degree > len(self.functions) - 1:
+                self._refuse(symbol)
         return super().compile(requests)
+
+    def _refuse(self, symbol: Symbol) -> None:
+        if symbol.heat:
+            missing = "its inverse heat flow (Gaussian noise)"
+        elif symbol.poles:
+            missing = "its average over zero-inflated Laplace noise"
+        else:
+            missing = f"derivatives=(f', f'', ...) up to order {2 * symbol.degree}, {len(self.functions) - 1} are given"
+        raise CapabilityError(
+            f"a loss given as a function has no such correction: missing is {missing}. Use correction='dr' (one "
+            "ZeroInflatedLaplace law), which needs its values only, or write it with Loss.from_expression."
+        )
 
 
 @dataclass(frozen=True, eq=False)

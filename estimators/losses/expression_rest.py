@@ -90,8 +90,8 @@ class AveragedLoss(IndexLoss):
         """Averages of the second derivative only: higher ones would put point masses at the kinks."""
         if len(symbol.poles) > 1:
             raise CapabilityError(
-                "this kinked loss has no exact inverse under two zero-inflated laws at once: missing is the "
-                "decomposition for two scales. Release the columns under one joint law, or use correction='dr'."
+                "this kinked loss has no exact inverse under two zero-inflated laws at once: missing is its average "
+                "over two Laplace laws. Release the columns under one joint law, or ask for correction='naive'."
             )
         half, odd = divmod(order, 2)
         moved = Symbol((0.0,) * half + symbol.numerator, symbol.poles)
@@ -108,7 +108,8 @@ class AveragedLoss(IndexLoss):
                     raise CapabilityError(
                         f"the exact inverse of this noise needs the loss's derivative of order {2 + 2 * m}, and its "
                         f"derivative of order {min(self.function.roughness)} jumps at a kink: missing is a smoother "
-                        "loss. Release with ZeroInflatedLaplace(delta0 > 0), or use correction='naive'."
+                        "loss. Use ZeroInflatedLaplace noise with correction='exact' or 'dr', or ask for "
+                        "correction='naive'."
                     )
         deepest = max(resolvents, default=0)
         if deepest < 1:

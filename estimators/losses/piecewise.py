@@ -117,9 +117,9 @@ class PiecewiseLoss(IndexLoss):
 
     def _refuse(self) -> None:
         raise CapabilityError(
-            f"{type(self).__name__} has a kink, and the exact inverse of this noise needs its second "
-            "derivative, a point mass: missing is a smoothed version of the loss. Use SmoothedLoss, "
-            "release with ZeroInflatedLaplace(delta0 > 0), or ask for correction='naive'."
+            f"{getattr(self, 'text', type(self).__name__)} has a kink, and this correction needs derivatives that are "
+            "point masses there: missing is a smoothed version of the loss. Use SmoothedLoss, or ZeroInflatedLaplace "
+            "noise with correction='exact' or 'dr', or ask for correction='naive'."
         )
 
     def _evaluate(self, u: Floats, order: int, constant: float, b: float, resolvents: dict[int, float]) -> Floats:

@@ -4,14 +4,15 @@ The bell has Fourier transform ``pi omega / sinh(pi omega)`` and decays like ``e
 the spectrum ends at 1e-20, and a periodic grid of half-width ``40 max(1, b)`` wraps round below 1e-16.
 Between nodes, Hermite polynomials with exact derivatives: cubic at spacing 0.025 (error
 ``0.025^4/384 max|h^(4)|``) for narrow b, quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both
-about 1e-9.
+about 1e-9. For b within [40, 1000] the cells of `expression_average` instead, whose number grows like
+log b only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 _NARROW = 4.0
 _HALF_WIDTH = 40.0
 _MAX_NODES = 1 << 21
+_WIDE = (40.0, 1000.0)  # where cells are fewer than nodes, and rounding leaves them 1e-12
 
 # Cell polynomials in x in [0, 1] (row m: coefficient of x^m) from the scaled jets at the cell's two ends.
 _CUBIC = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [-3, -2, 3, -1], [2, 1, -2, 1]], float)
@@ -59,6 +61,8 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     0.193147
     """
     widest = max((math.sqrt(b2) for symbol, _ in rows for b2, _ in symbol.poles), default=0.0)
+    if _WIDE[0] < widest <= _WIDE[1]:
+        return _averages(rows)
     spacing, hermite = (0.025, _CUBIC) if widest <= _NARROW else (0.2, _QUINTIC)
     nodes = 1 << math.ceil(math.log2(2.0 * _HALF_WIDTH * max(1.0, widest) / spacing))
     if nodes > _MAX_NODES:
@@ -110,6 +114,25 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
         return answers
 
     return table
+
+
+class _Bell:
+    """Derivatives of the bell as `AveragedLoss` wants them."""
+
+    knots: tuple[Any, ...] = ()
+    places = np.zeros(0)
+
+    def __call__(self, u: Floats, order: int = 0) -> Floats:
+        from privfit.estimators.losses.logistic import LogisticLoss
+
+        return LogisticLoss().derivative(u, order + 2)
+
+
+def _averages(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
+    from privfit.estimators.losses.expression_rest import AveragedLoss
+
+    kernel = AveragedLoss(cast(Any, _Bell())).compile(rows)
+    return lambda u: np.stack(kernel(u))
 
 
 def _bell_spectrum(omega: Floats) -> Floats:

@@ -286,6 +286,18 @@ def test_huber_under_plain_laplace_noise():
         loss.apply(0.0, Heat()(0.1, 0))
 
 
+def test_wide_resolvents_agree_on_both_sides_of_the_change_of_method():
+    """Cells of `expression_average` beyond b = 40, Fourier below: one smooth function of b."""
+    u, delta0 = np.linspace(-60.0, 60.0, 41), 0.2
+    for order, nu in ((0, 0), (1, 0), (2, 0), (1, 1), (0, 2)):
+        below, above = (
+            LogisticLoss().apply(u, Resolvent(delta0)(b * b / delta0, nu), order) for b in (40.0 - 1e-9, 40.0 + 1e-9)
+        )
+        assert_allclose(below, above, atol=1e-8 * np.abs(below).max())
+    wide = LogisticLoss().apply(u, Symbol((1.0,), ((300.0**2, 1),)), 2)
+    assert_allclose(wide, np.exp(-np.abs(u) / 300.0) / 600.0, rtol=2e-2)  # the bell is a point beside b
+
+
 def test_too_wide_a_resolvent_is_refused():
     with pytest.raises(ValueError, match="bandwidths"):
         LogisticLoss().apply(0.0, Symbol((1.0,), ((1e12, 1),)), 2)

@@ -7,6 +7,7 @@ as in `QuantileRegression`. A loss of records and parameters is corrected by a s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -126,22 +127,29 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         A loss of records sees ``[X, y]``, or X alone without y; ``response="none"`` needs no y.
         """
         self._check_parameters()
-        if isinstance(self._given, RecordLoss):
-            return self._fit_records(self._given, X, y)
-        if self.response == "none":
+        records = isinstance(self._given, RecordLoss)
+        if records and y is None:
+            X = read_columns(self, X)
+            self._inference(options.get("clusters"), options.get("keep_records", False), len(X))
+            names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+            return self._fit(X, None, resolve_noise(self.noise, names, "y"), names)
+        if self.response == "none" and not records:
             y = np.zeros(len(X)) if y is None else np.zeros(len(y))
         return super().fit(X, y, **options)
 
-    def _fit_records(self, loss: RecordLoss, X: Any, y: Any) -> Self:
-        if y is None:
-            records = read_columns(self, X)
-        else:
-            columns, response = self._validate(X, y)
-            records = np.column_stack([columns, response])
-        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
-        self.noise_ = resolve_noise(self.noise, names, "y")
+    def _check_law(self, model: NoiseModel) -> None:
+        if isinstance(self._given, RecordLoss):
+            raise CapabilityError("a loss of records is fitted to one release in memory, under one law: load_release.")
+        super()._check_law(model)
+
+    def _fit(self, X: Floats, y: Any, model: NoiseModel, names: Sequence[Any]) -> Self:
+        if not isinstance(self._given, RecordLoss):
+            return super()._fit(X, y, model, names)
+        if self._codes is not None or self._keep:
+            raise CapabilityError("clusters and keep_records are not available for a loss of records. Leave them out.")
+        self.noise_, records = model, X if y is None else np.column_stack([X, y])
         found = fit_records(
-            loss,
+            self._given,
             records,
             self.noise_,
             correction=self.correction,

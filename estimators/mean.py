@@ -18,12 +18,14 @@ from sklearn.base import BaseEstimator
 from privfit.estimators.checks import named_columns, read_columns
 from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unchanged
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.label_share import LabelColumn, columns_of, labels_to_indicators, split_labels
-from privfit.estimators.mean_sums import MeanSums
+from privfit.estimators.mean_sums import MeanSums, averaged
 from privfit.estimators.noise import NoiseModel, resolve_noise
-from privfit.estimators.reading import Passes, fixed_chunks
+from privfit.estimators.reading import Passes, fixed_chunks, open_source
 from privfit.estimators.released import chosen_columns, declared_labels, read_release
 from privfit.estimators.results import ResultsMixin
+from privfit.estimators.row_noise import RowNoise
 from privfit.estimators.sources import open_sources
 from privfit.mechanisms import RandomizedResponse
 
@@ -85,12 +87,14 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             For missing or infinite values, wrong shapes, a column in `noise` that X does not have, or labels
             that do not fit their law or `positive`.
         """
-        X, model, names, labels = self._table(X, reset=True)
-        sums = MeanSums.of([X])
-        assert sums is not None
+        if isinstance(self.noise, RowNoise):
+            X, sums, names = self._rows(X, self.noise)
+        else:
+            X, model, names, labels = self._table(X, reset=True)
+            sums = MeanSums.table(X).under(model, labels)
         codes = None if clusters is None else read_clusters(clusters, len(X))
         own = None if codes is None else mean_covariance((X - sums.mean).T, codes)
-        return self._store(sums.under(model, labels), names, own, None if codes is None else int(codes.max()) + 1)
+        return self._store(sums, names, own, None if codes is None else int(codes.max()) + 1)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add records: afterwards the fit is that of all records so far, exactly.
@@ -117,9 +121,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 "records. Or use partial_fit_release, which knows them."
             )
         X, model, names, labels = self._table(X, reset=self._grown is None)
-        sums = MeanSums.of([X])
-        assert sums is not None
-        return self._store(*self._add(sums.under(model, labels), names))
+        return self._store(*self._add(MeanSums.table(X).under(model, labels), names))
 
     def fit_release(
         self, release: Any, features: Any = None, *, same_rows: bool = False, progress: Any = False
@@ -156,12 +158,25 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     def fit_dask(self, frame: Any, features: Any = None) -> Self:
         """Estimate the means of columns of a Dask DataFrame, or of a release in files; see `LinearRegression.fit_dask`.
 
-        Labels are not read: use `fit_release` for them.
+        Labels are not read here: `fit_release` reads them, in memory or in pieces from disk.
+
+        Raises
+        ------
+        CapabilityError
+            For columns of labels, and for `RowNoise`.
         """
         from privfit.estimators.dask_fit import dask_source
 
+        opened = open_source(frame)
+        declared = declared_labels(opened) if hasattr(opened, "law") else {}
+        labelled = declared and declared.keys() & set(chosen_columns(opened, None, features)[1])
+        if labelled or split_labels(self.noise, list(getattr(frame, "columns", ())))[1]:
+            raise CapabilityError(
+                "fit_dask reads no labels. Leave their columns out by features=, or use fit_release, which takes a "
+                "release in memory or in pieces from disk."
+            )
         names, source = dask_source(frame, None, features, self.noise, label=False)
-        found = [own for own in source.each(_sums_of_pieces) if own is not None]
+        found = [own for own in source.each(MeanSums.of_pieces) if own is not None]
         self.n_features_in_ = len(names)
         self._grown = None
         return self._store(reduce(MeanSums.plus, found).under(source.model, {}), list(names))
@@ -175,6 +190,15 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             self._grown = None
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         return X, resolve_noise(noise, names, None), names, labels
+
+    def _rows(self, X: Any, noise: RowNoise) -> tuple[Floats, MeanSums, list[Any]]:
+        """Columns of a table, and their sums group by group, each under its law."""
+        X, self._grown = read_columns(self, self._indicators(X, {}, {})[0], reset=True), None
+        names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        found = [
+            MeanSums.table(X[rows]).under(resolve_noise(law, names, None), {}) for rows, law in noise.split(len(X))
+        ]
+        return X, reduce(MeanSums.plus, found), names
 
     def _release_sums(self, release: Any, features: Any, same_rows: bool, progress: Any) -> tuple[MeanSums, list[Any]]:
         """Sums of one or several releases, in one pass."""
@@ -201,7 +225,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 if sums is not None:
                     total = sums.under(model, labels) if total is None else total.plus(sums.under(model, labels))
         else:
-            total = MeanSums.of(x for x, _ in passes.over(((x, None) for x in _averaged([t for t, _, _ in found])), 1))
+            total = MeanSums.of(x for x, _ in passes.over(((x, None) for x in averaged([t for t, _, _ in found])), 1))
             if total is not None:
                 apart = [MeanSums(len(names)) for _ in found]
                 for own_sums, (_, model, labels) in zip(apart, found, strict=True):
@@ -272,14 +296,3 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.converged_ = True
         self.diagnostics_ = {"converged": True, "n_needed": None}
         return self
-
-
-def _sums_of_pieces(pieces: Iterator[Any], first: int) -> MeanSums | None:
-    """Sums of a partition; those of records that follow `first` are the same."""
-    return MeanSums.of(x for x, _ in pieces)
-
-
-def _averaged(tables: Sequence[Iterator[Floats]]) -> Iterator[Floats]:
-    """Yield the means over releases of the same records."""
-    for pieces in zip(*tables, strict=True):
-        yield np.mean(pieces, axis=0)

@@ -6,7 +6,7 @@ not be kept: d (d + 3) / 2 numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privfit.estimators.label_share import LabelColumn
 from privfit.estimators.noise import NoiseModel
 
-__all__ = ["Lawful", "MeanSums"]
+__all__ = ["Lawful", "MeanSums", "averaged"]
 
 Floats = NDArray[np.float64]
 _ROWS = 8192
@@ -81,6 +81,18 @@ class MeanSums:
                 out.plus(own)
         return out
 
+    @classmethod
+    def table(cls, X: Floats) -> MeanSums:
+        """Take one table, which has rows."""
+        sums = cls.of([X])
+        assert sums is not None
+        return sums
+
+    @classmethod
+    def of_pieces(cls, pieces: Iterator[Any], first: int) -> MeanSums | None:
+        """Take a partition; those of records that follow `first` are the same."""
+        return cls.of(x for x, _ in pieces)
+
     def under(self, model: NoiseModel, labels: Mapping[Any, LabelColumn], releases: int = 1) -> MeanSums:
         """Say under which law the records were released."""
         self.lawful = [Lawful(self.n, model, labels, releases)]
@@ -125,3 +137,15 @@ class MeanSums:
             laws += [(columns + where, law) for columns, law in told]
             keep = min([keep, own.model.keep, *(column.law.keep_probability for column in own.labels.values())])
         return NoiseModel(tuple(parts), keep, tuple(laws), len(names))
+
+
+def averaged(tables: Sequence[Iterator[Floats]]) -> Iterator[Floats]:
+    """Yield the means over releases of the same records.
+
+    Examples
+    --------
+    >>> next(averaged([iter([np.zeros((1, 2))]), iter([np.ones((1, 2))])]))
+    array([[0.5, 0.5]])
+    """
+    for pieces in zip(*tables, strict=True):
+        yield np.mean(pieces, axis=0)

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.errors import CapabilityError
 from privfit.estimators.operators import Part, additive_parts, keep_probability
+from privfit.estimators.row_noise import RowNoise
 from privfit.mechanisms import Law, Product, RandomizedResponse
 
 __all__ = ["NoiseModel", "resolve_noise"]
@@ -102,6 +104,8 @@ def resolve_noise(
     ------
     TypeError, ValueError
         For something that is not a law, an unknown or repeated column, or a label law on numbers.
+    CapabilityError
+        For laws that differ by row, where there is one law for all.
 
     Examples
     --------
@@ -148,6 +152,11 @@ def _assigned(noise: Any, dim: int) -> Mapping[Any, Law]:
         return {tuple(range(dim)): noise}
     if isinstance(noise, Mapping):
         return noise
+    if isinstance(noise, RowNoise):
+        raise CapabilityError(
+            "RowNoise is for fit(X, y) of a regression, Mean or Quantile, whose rows are in memory. Elsewhere fit the "
+            "releases of the groups as a list, by fit_release, or add one group after the other by partial_fit."
+        )
     raise TypeError(
         "noise must be a law, a Product, a mapping of columns to laws, or None, "
         f"got {type(noise).__name__}. Import laws from privfit.mechanisms."

@@ -21,7 +21,7 @@ from privfit.estimators.noise import resolve_noise
 from privfit.estimators.reading import Passes, Source, once, open_source
 from privfit.estimators.released import check_roles, declared_range, read_release
 from privfit.estimators.row_noise import RowNoise
-from privfit.estimators.sources import is_plain, learn_names, open_sources, released_sources
+from privfit.estimators.sources import is_plain, learn_names, open_sources, released_sources, row_sources
 
 __all__ = ["PiecesMixin"]
 
@@ -238,11 +238,7 @@ class PiecesMixin:
 
     def _fit_rows(self, X: Floats, y: Any, noise: RowNoise, names: Sequence[Any], keep_records: bool) -> Self:
         """Fit to rows that were released under laws of their own."""
-        groups = []
-        for rows, law in noise.split(len(X)):
-            model = resolve_noise(law, names, "y", label=self._is_label)
-            piece = (X[rows], np.asarray(y)[rows])
-            groups.append([Source(model, rows.size, partial(once, piece), held=True)])
+        groups = row_sources(noise, X, y, names, "y", label=self._is_label)
         return self._fit_groups(groups, names, Passes(), keep_records)
 
     def _fit_groups(

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from privfit.estimators.checks import read_columns
 from privfit.estimators.clusters import mean_covariance, read_clusters
 from privfit.estimators.efficiency import compare, unavailable, unchanged
-from privfit.estimators.errors import SmallSampleWarning
+from privfit.estimators.errors import CapabilityError, SmallSampleWarning
 from privfit.estimators.groups import column_of, together
 from privfit.estimators.growing import Grown, grown
 from privfit.estimators.noise import resolve_noise
@@ -24,8 +24,9 @@ from privfit.estimators.quantile_regression import QuantileRegression
 from privfit.estimators.reading import Passes, Source, once
 from privfit.estimators.released import declared_range
 from privfit.estimators.results import ResultsMixin
+from privfit.estimators.row_noise import RowNoise
 from privfit.estimators.solver import Solution
-from privfit.estimators.sources import learn_names, open_sources, released_sources
+from privfit.estimators.sources import learn_names, open_sources, released_sources, row_sources
 
 __all__ = ["Quantile"]
 
@@ -119,7 +120,11 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         X = read_columns(self, X)
         names = list(getattr(self, "feature_names_in_", range(X.shape[1])))
         self._grown = None
-        return self._fit([[self._table(X, names)]], names, Passes(), clusters=clusters)
+        if not isinstance(self.noise, RowNoise):
+            return self._fit([[self._table(X, names)]], names, Passes(), clusters=clusters)
+        if clusters is not None:
+            raise CapabilityError("clusters are not available with RowNoise. Leave them out, or use one law.")
+        return self._fit(row_sources(self.noise, X, None, names, None), names, Passes())
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add records: afterwards the fit is that of all records so far, exactly.

@@ -116,21 +116,28 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit(lambda model: model.fit(X, y, clusters=clusters, keep_records=True))
 
-    def fit_release(self, release: Any, target: Any = None, features: Any = None, *, clusters: Any = None) -> Self:
-        """Fit to a release in memory; its law replaces the ``noise=`` parameter.
+    def fit_release(self, release: Any, target: Any = None, features: Any = None, **options: Any) -> Self:
+        """Fit to a release, or to several; their laws replace the ``noise=`` parameter.
 
         Parameters
         ----------
-        release, target, features, clusters
-            As for `QuantileRegression.fit_release`.
+        release, target, features
+            As for `QuantileRegression.fit_release`; from disk, too, read in pieces for each quantile.
+        **options
+            Its `same_rows`, `progress` and `clusters`.
 
         Returns
         -------
         self
         """
-        return self._fit(
-            lambda model: model.fit_release(release, target, features, clusters=clusters, keep_records=True)
-        )
+        return self._fit(lambda model: model.fit_release(release, target, features, **options, keep_records=True))
+
+    def fit_dask(self, frame: Any, target: Any, features: Any = None) -> Self:
+        """Fit to a Dask DataFrame of released columns, or to a release in files; see `LinearRegression.fit_dask`.
+
+        The joint covariance fetches the records, partition by partition.
+        """
+        return self._fit(lambda model: model.fit_dask(frame, target, features, keep_records=True))
 
     def _fit(self, fit: Any) -> Self:
         taus = check_quantiles(self.quantiles)

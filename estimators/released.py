@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privfit.estimators.errors import CapabilityError
 from privfit.mechanisms import Box, Categories, Law, Product, RandomizedResponse
 
 __all__ = ["check_roles", "chosen_columns", "declared_labels", "declared_range", "read_release"]
@@ -32,6 +34,8 @@ def read_release(release: Any, target: Any, features: Any) -> tuple[Any, Any, li
     ------
     TypeError
         If `release` is not a release, or `features` no sequence of columns.
+    CapabilityError
+        If it is on disk, or several.
     ValueError
         If a column is not in it.
 
@@ -73,6 +77,11 @@ def chosen_columns(
     """
     missing = [name for name in needed if not hasattr(release, name)]
     if missing:
+        if "frame" in missing and (isinstance(release, (str, Path, list, tuple)) or hasattr(release, "path")):
+            raise CapabilityError(
+                f"this fit takes one release in memory, got {type(release).__name__}: it needs all records at once. "
+                "Use load_release(path), one of the releases, or an estimator that is fitted in pieces."
+            )
         raise TypeError(
             f"release must be a Release, got {type(release).__name__} without {missing[0]!r}. "
             "Use load_release(path), or fit(X, y) with noise=."

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from privfit.estimators.noise import resolve_noise
-from privfit.estimators.reading import Piece, Source, check_piece, open_source, read_pieces
+from privfit.estimators.reading import Piece, Source, check_piece, once, open_source, read_pieces
 from privfit.estimators.released import check_roles, chosen_columns, declared_labels, declared_range, read_release
+from privfit.estimators.row_noise import RowNoise
 from privfit.mechanisms.reader import ReleaseReader
 
-__all__ = ["is_plain", "learn_names", "open_sources", "released_sources"]
+__all__ = ["is_plain", "learn_names", "open_sources", "released_sources", "row_sources"]
 
 
 def is_plain(release: Any) -> bool:
@@ -139,6 +140,37 @@ def released_sources(
     if len(sources) > 1:
         _check_public(sources, names)
     return names, [sources]
+
+
+def row_sources(
+    noise: RowNoise, X: Any, y: Any, names: Sequence[Any], target: Any, *, label: bool = False
+) -> list[list[Source]]:
+    """Return rows in memory as groups of sources, one for each law.
+
+    Parameters
+    ----------
+    noise : RowNoise
+    X : ndarray, shape (n, d)
+    y : array_like, shape (n,), or None
+    names : sequence
+        Columns of X.
+    target : str or None
+        What the laws call the response.
+    label : bool
+        The response is a class label.
+
+    Examples
+    --------
+    >>> noise = RowNoise([0, 1, 1], {0: None, 1: None})
+    >>> [group[0].n for group in row_sources(noise, np.ones((3, 1)), None, ["a"], None)]
+    [1, 2]
+    """
+    groups = []
+    for rows, law in noise.split(len(X)):
+        piece = (X[rows], None if y is None else np.asarray(y)[rows])
+        model = resolve_noise(law, names, target, label=label)
+        groups.append([Source(model, rows.size, partial(once, piece), held=True)])
+    return groups
 
 
 def _whole(release: Any, target: Any, names: Sequence[Any], label: bool) -> Iterator[Piece]:

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from simulations import laplace_noise, logistic_data, truncated_normal, zil_noise
@@ -14,7 +15,7 @@ from privfit.estimators.losses import CheckLoss, HuberLoss, LogisticLoss, Loss
 from privfit.estimators.m_estimator import MEstimator
 from privfit.estimators.m_records import RecordRisk
 from privfit.estimators.quantile_regression import QuantileRegression
-from privfit.mechanisms import Gaussian, RandomizedResponse, SymmetricLaplace, ZeroInflatedLaplace
+from privfit.mechanisms import Box, Gaussian, RandomizedResponse, SymmetricLaplace, ZeroInflatedLaplace, release
 
 ZIL = ZeroInflatedLaplace(0.5, 0.2)
 
@@ -204,6 +205,21 @@ def test_an_unidentified_parameter_is_reported():
         model = MEstimator(loss).fit(np.arange(10.0)[:, None])
     assert not model.converged_
     assert np.isinf(model.bse_).all()
+
+
+def test_a_release_under_a_loss_of_records():
+    """The same estimate as from the columns and their law; what needs pieces or clusters says so."""
+    x, y = data(600)
+    box = Box({"a": (-1, 1), "b": (-1, 1)})
+    out = release(pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y}), ZIL, box, public=["y"], rng=1)
+    loss = Loss.from_callable(lambda z, t: (z[:, -1] - t[0] - t[1] * np.maximum(z[:, 0], 0.0)) ** 2, size=2)
+    model = MEstimator(loss, correction="dr", random_state=3)
+    whole = model.fit_release(out, "y", ["a", "b"]).params_
+    assert_allclose(model.set_params(noise=ZIL).fit(out.frame[["a", "b"]], out.frame["y"]).params_, whole)
+    with pytest.raises(CapabilityError, match="one release in memory"):
+        model.fit_release([out], "y", ["a", "b"])
+    with pytest.raises(CapabilityError, match="clusters and keep_records"):
+        model.fit_release(out, "y", ["a", "b"], keep_records=True)
 
 
 def test_errors():

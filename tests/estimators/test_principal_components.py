@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from simulations import noise_of
 
-from privfit.estimators import SmallSampleWarning
+from privfit.estimators import CapabilityError, SmallSampleWarning
 from privfit.estimators.principal_components import PrincipalComponents
 from privfit.mechanisms import (
     Box,
@@ -149,3 +149,6 @@ def test_bad_arguments():
         PrincipalComponents().fit(x[:1])
     with pytest.raises(ValueError, match="shape"):
         PrincipalComponents(2).fit(x).inverse_transform(x)
+    for several in ("people.parquet", [1, 2]):
+        with pytest.raises(CapabilityError, match=r"one release in memory, got .*load_release"):
+            PrincipalComponents().fit_release(several)

@@ -83,6 +83,19 @@ def test_release_clusters_pickle_and_draws():
     assert_allclose(first, second)
 
 
+def test_from_disk_and_dask_as_in_memory(tmp_path):
+    x, y = table(np.random.default_rng(2), 800)
+    out = release(np.c_[x, y], ZeroInflatedLaplace(0.3, 0.2), Box({0: (-1, 1)}), public=[1], rng=2)
+    out.save(tmp_path / "x.parquet", allow_insecure=True)
+    model = QuantileProcess(TAUS)
+    inside = model.fit_release(out, 1)
+    params, cov = inside.params_, inside.cov_params_
+    for fit in (model.fit_release, model.fit_dask):
+        fit(tmp_path / "x.parquet", 1)
+        assert_allclose(model.params_, params, rtol=1e-10)
+        assert_allclose(model.cov_params_, cov, rtol=1e-8, atol=1e-10 * cov.max())
+
+
 def test_mistakes(fitted):
     model = fitted[0]
     with pytest.raises(ValueError, match="quantiles"):

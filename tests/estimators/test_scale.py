@@ -282,6 +282,11 @@ def test_progress_and_errors(folders, tmp_path):
         LinearRegression().fit_dask(TABLE, "pay", ["a"])
     with pytest.raises(ValueError, match="target must name columns of the frame"):
         LinearRegression().fit_dask(dd.from_pandas(TABLE[:10], npartitions=1), "nope")
+    with pytest.raises(CapabilityError, match="fit_dask reads no labels"):
+        Mean().fit_dask(place / "7", ["a", "rich"])
+    labels = dd.from_pandas(TABLE[["rich"]][:10], npartitions=1)
+    with pytest.raises(CapabilityError, match="fit_dask reads no labels"):
+        Mean(noise={"rich": LAW.parts[("rich",)]}).fit_dask(labels)
 
 
 def test_values_of_a_public_column_are_checked_in_every_piece(tmp_path):

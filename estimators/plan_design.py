@@ -1,7 +1,7 @@
 r"""The design of a regression: records, a response and plausible coefficients.
 
-Where the records have no response it is made from the coefficients: a label from the logistic model, a number from
-a normal residual whose quantile (quantile regression) or mean is zero.
+Where the records have no response it is made from the coefficients: a label from the logistic model, a count from the
+Poisson law, a number from a normal residual whose quantile (quantile regression) or mean is zero.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from privfit.accounting.validation import check_array, check_number
+from privfit.estimators.linear_svc import LinearSVC
 from privfit.estimators.plan_records import Table, numbers_of
 
 __all__ = ["Design", "read_design"]
@@ -113,20 +114,43 @@ def read_design(
         fitted = _fitted(task, x, response)
         if given is None:
             return Design(columns, x, response, fitted, f"{source}; coefficients fitted to it")
-        if task._is_linear:
+        if task._is_linear or _is_margin(task):
             raise ValueError(f"theta must be left out for {type(task).__name__}: it is fitted to the pilot.")
         if not is_label:
             design = np.column_stack([np.ones(len(x)), x]) if lead else x
             return Design(columns, x, response + design @ (given - fitted), given, f"{source}; coefficients as given")
+    elif given is None and task._is_linear:
+        raise ValueError(
+            f"theta must be given for {type(task).__name__} without a pilot that has the target: no rate is moderate "
+            "for every unit of it."
+        )
     elif given is None:
         given = _moderate(x, lead, interval)
         sd = 1.0 if interval is None else (interval[1] - interval[0]) / math.sqrt(24)
         source += f"; equal coefficients in standard units assumed (index of standard deviation {sd:.3g})"
-    index = x @ given[lead:] + (given[0] if lead else 0.0)
-    if is_label:
+    return _imagined(task, Design(columns, x, None, given, source), residual_sd, rng)
+
+
+def _imagined(task: Any, design: Design, residual_sd: Any, rng: np.random.Generator) -> Design:
+    """The design with a response that follows from its coefficients."""
+    x, theta, source = design.x, design.theta, design.source
+    lead = theta.size - x.shape[1]
+    index = x @ theta[lead:] + (theta[0] if lead else 0.0)
+    if task._is_label:
         response = (rng.random(len(x)) < 1.0 / (1.0 + np.exp(-np.clip(index, -700, 700)))).astype(float)
-        return Design(columns, x, response, given, source)
-    return Design(columns, x, index + _residual(task, index, residual_sd, rng), given, source)
+        if _is_margin(task):
+            source += "; labels from a logistic model, coefficients fitted to them"
+            theta = _fitted(task, x, response)
+    elif task._is_linear:
+        response = rng.poisson(np.exp(np.minimum(index, 30.0))).astype(float)
+    else:
+        response = index + _residual(task, index, residual_sd, rng)
+    return Design(design.columns, x, response, theta, source)
+
+
+def _is_margin(task: Any) -> bool:
+    """Whether the coefficients are no parameters of a law of the response, but what a fit to its records finds."""
+    return isinstance(task, LinearSVC)
 
 
 def _rows(table: Table) -> int:
@@ -170,8 +194,6 @@ def _moderate(x: Floats, lead: int, interval: tuple[float, float] | None) -> Flo
 
 
 def _residual(task: Any, index: Floats, residual_sd: Any, rng: np.random.Generator) -> Floats:
-    if type(task).__name__ not in ("LinearRegression", "QuantileRegression"):
-        raise ValueError(f"pilot must hold the target: {type(task).__name__} has no stated law of the response here.")
     sd = float(np.std(index)) if residual_sd is None else check_number("residual_sd", residual_sd, 0.0, low_open=True)
     if sd == 0.0:
         raise ValueError("residual_sd must be given where the index does not vary.")

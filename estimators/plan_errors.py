@@ -9,8 +9,9 @@ a squared loss A is exact: with residual r, noise z and ``e = a'z``, ``a = (-b, 
     Q_jk = S_jk a'Sa + (Sa)_j (Sa)_k + sum_p (kappa_p - 1) (S_p,jk a'S_p a + 2 (S_p a)_j (S_p a)_k).
 
 Other losses take A from the scores of noised records, with random numbers that all mechanisms share; the error that
-is left is estimated from batches. A check loss has the bandwidth that a fit to n records would choose. Sizes at which
-a fit would warn are those of `diagnostics`: the curvature known to worse than a third.
+is left is estimated from batches. A check loss has the bandwidth that a fit to n records would choose. Where the
+curvature at the truth would be known to worse than a third (`diagnostics`) is where the search for the records that a
+fit needs starts (`plan_needed`).
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
 from privfit.estimators.strata import Design as Matrix
 
-__all__ = ["Prediction", "predict_regression"]
+__all__ = ["CURVATURE_WIDTH", "Prediction", "predict_regression", "prediction_at", "standard"]
 
 Floats = NDArray[np.float64]
 _BATCHES = 20
-_CURVATURE_WIDTH = 0.25
+CURVATURE_WIDTH = 0.25
 """Bandwidth in residual standard deviations at which the curvature of a check loss is read: its bias, about
 ``2 h^4`` of a normal density for a kernel of order 4, is below 1 %."""
 
@@ -55,7 +56,7 @@ class Prediction:
     monte_carlo : float
         Relative standard error of the largest standard error, from the draws (0: exact given the design).
     needed : float
-        Records from which on a fit with this noise does not warn (0 without noise).
+        Records with which curvature and slopes at the truth reach the limits of `diagnostics` (0 without noise).
     bandwidth : float
         Smoothing of a check loss, in the units of the response (0: none).
 
@@ -181,10 +182,7 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
         random_state=0,
     )
     c = problem.coordinates
-    theta = np.array(design.theta, np.float64)
-    if c.intercept:
-        theta[0] -= c.response_centre + np.log(unit)
-    theta = np.asarray(np.linalg.solve(c.matrix, theta), np.float64)
+    theta = standard(design.theta, problem, unit)
     raw = _raw_risk(problem, design, linear, unit)
     loss, smooth = _losses(task, problem, raw, theta, model, n)
     risk = problem.risk.with_(loss=loss)
@@ -197,6 +195,42 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
     values = np.linalg.eigvalsh(curvature)
     if values[0] <= 1e-10 * values[-1]:
         raise ValueError("the design must identify every coefficient: columns are constant or collinear.")
+    width = float(getattr(loss, "bandwidth", 0.0)) * c.response_scale
+    return prediction_at(risk, problem, theta, curvature, design, model, n, width)
+
+
+def standard(theta: Floats, problem: Problem, unit: float = 1.0) -> Floats:
+    """Return coefficients in the coordinates of a problem; `unit` is that of a rate (see `PoissonRegression`).
+
+    Examples
+    --------
+    >>> standard.__name__
+    'standard'
+    """
+    own, c = np.array(theta, np.float64), problem.coordinates
+    if c.intercept:
+        own[0] -= c.response_centre + np.log(unit)
+    return np.asarray(np.linalg.solve(c.matrix, own), np.float64)
+
+
+def prediction_at(
+    risk: Risk,
+    problem: Problem,
+    theta: Floats,
+    curvature: Floats,
+    design: Design,
+    model: NoiseModel,
+    n: int,
+    width: float,
+) -> Prediction:
+    """Put a prediction together from the corrected scores of the records of `risk` and the curvature of the raw loss.
+
+    Examples
+    --------
+    >>> prediction_at.__name__
+    'prediction_at'
+    """
+    c = problem.coordinates
     scores = c.matrix @ np.linalg.solve(curvature, risk.scores(theta))
     covariance = np.cov(scores, bias=True).reshape(theta.size, theta.size) / n
     needed = 0.0
@@ -204,7 +238,6 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
         error = curvature_error(risk, _at_truth(theta, curvature))
         spread = _spread(covariance, design.theta, problem.lead, c.scale / c.response_scale)
         needed = max(risk.n * (error / UNCERTAIN) ** 2, n * spread**2)
-    width = float(getattr(loss, "bandwidth", 0.0)) * c.response_scale
     return Prediction(covariance, _batch_error(scores), needed, width)
 
 
@@ -238,7 +271,7 @@ def _losses(
     if isinstance(width, str):
         width = unit * _bandwidth(problem.risk, raw, theta, sigma, n)
     loss = task.set_params(bandwidth=width)._loss(problem)
-    return loss, task.set_params(bandwidth=max(width, _CURVATURE_WIDTH * sigma * unit))._loss(problem)
+    return loss, task.set_params(bandwidth=max(width, CURVATURE_WIDTH * sigma * unit))._loss(problem)
 
 
 def _bandwidth(risk: Risk, raw: Risk, theta: Floats, sigma: float, n: int) -> float:

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.diagnostics import round_up
-from privfit.estimators.plan_row import PlanRow, count_text, law_text
+from privfit.estimators.plan_row import LARGEST_N, PlanRow, count_text, law_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LARGEST_N", "PlanReport"]
+__all__ = ["PlanReport"]
 
 Floats = NDArray[np.float64]
-LARGEST_N = 10**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +83,14 @@ class PlanReport:
         if not served:
             reasons = " ".join(dict.fromkeys(row.reason for row in self.rows))
             raise ValueError(f"no mechanism can serve this task at {self.budget}. {reasons}")
-        served = [row for row in served if row.usable] or served
-        least = min(row.wanted for row in served)
-        return min(
-            (row for row in served if row.wanted <= 1.001 * least), key=lambda row: (row.exact_records, row.wanted)
-        )
+        if len(served) == 1:
+            return served[0]
+        served.sort(key=lambda row: row.wanted)
+        first = next((row for row in served if row.usable), None)
+        near = [row for row in served if row.wanted <= 1.001 * (first or served[0]).wanted]
+        if first is not None:  # trial fits take time: only those that may be the best are tried
+            near = [row for row in near if row.wanted >= first.wanted and row.usable]
+        return min(near, key=lambda row: (row.exact_records, row.wanted))
 
     def row(self, mechanism: str) -> PlanRow:
         """Return the row of a mechanism."""

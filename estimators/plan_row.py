@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.diagnostics import round_up
 from privfit.estimators.plan_errors import Prediction
 
 if TYPE_CHECKING:
     from privfit.mechanisms import Law
 
-__all__ = ["PlanRow", "count_text", "law_text"]
+__all__ = ["LARGEST_N", "PlanRow", "count_text", "law_text"]
 
 Floats = NDArray[np.float64]
 LARGEST_NEED = 10**9
+LARGEST_N = 10**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +45,8 @@ class PlanRow:
         Raw records that would estimate as well.
     exact_records : float
         Expected number of records that come out without noise.
-    records_needed : int
-        From which n on a fit does not warn (its curvature is known to a third, its slopes are told from zero); the
-        predictions are for samples of at least this size.
-    usable : bool
-        Whether the planned n is as large.
+    n : int
+        Records that are planned.
     monte_carlo : float
         Relative standard error of the prediction from its random draws; 0 where it is exact for the design.
     bandwidth : float
@@ -66,11 +66,24 @@ class PlanRow:
     factor: float = math.inf
     n_effective: float = 0.0
     exact_records: float = 0.0
-    records_needed: int = 0
-    usable: bool = False
+    n: int = 0
     monte_carlo: float = 0.0
     bandwidth: float = 0.0
     predict: Callable[[int], Prediction] | None = field(default=None, repr=False)
+    need: Callable[[], float] | None = field(default=None, repr=False)
+
+    @functools.cached_property
+    def records_needed(self) -> int:
+        """From which n on fits do not warn, but for one in ten (`plan_needed`): predictions are for so many at least.
+
+        Found by trial fits when it is first asked for, which takes seconds.
+        """
+        return 0 if self.need is None else round_up(min(self.need(), LARGEST_N))
+
+    @property
+    def usable(self) -> bool:
+        """Whether the planned n is as large."""
+        return self.law is not None and self.n >= self.records_needed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain values, ready for JSON (numbers that are not finite as None)."""

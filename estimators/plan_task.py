@@ -11,7 +11,9 @@ from sklearn.base import clone
 
 from privfit.accounting.validation import check_choice
 from privfit.estimators.errors import CapabilityError
+from privfit.estimators.huber_regression import HuberRegression
 from privfit.estimators.linear_regression import LinearRegression
+from privfit.estimators.linear_svc import LinearSVC
 from privfit.estimators.logistic_regression import LogisticRegression
 from privfit.estimators.mean import Mean
 from privfit.estimators.plan_budget import Parts
@@ -24,7 +26,14 @@ from privfit.mechanisms import Box
 __all__ = ["TASKS", "deciding_error", "declared_interval", "read_roles", "read_task", "task_title"]
 
 Floats = NDArray[np.float64]
-PLANNED = (LinearRegression, LogisticRegression, QuantileRegression, PoissonRegression)
+PLANNED = (
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegression,
+    PoissonRegression,
+    HuberRegression,
+    LinearSVC,
+)
 TASKS = ("mean", "linear", "logistic", "quantile")
 
 
@@ -98,6 +107,11 @@ def read_roles(estimator: Any, parts: Parts, target: Any, features: Sequence[Any
         raise ValueError(f"target must be None for {name}. Name the columns to describe with features=.")
     if regression and estimator._is_label and target in numeric:
         raise ValueError(f"target {target!r} must be a label for {name}: declare it with Categories.")
+    if regression and target in parts.labels and len(parts.labels[target].labels[0]) != 2:
+        raise CapabilityError(
+            f"target {target!r} has {len(parts.labels[target].labels[0])} labels: predictions for the several indices "
+            "of a multinomial model are missing. Plan two of the labels, or one against the others, as a binary model."
+        )
     if regression and not estimator._is_label and target in parts.labels:
         raise ValueError(f"target {target!r} must be a number for {name}: declare it in a Box, or plan 'logistic'.")
     everything = numeric + (list(parts.labels) if isinstance(estimator, Mean) else [])

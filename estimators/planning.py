@@ -15,23 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_choice, check_integer
-from privfit.estimators.diagnostics import round_up
 from privfit.estimators.efficiency import compare
-from privfit.estimators.mean import Mean
-from privfit.estimators.noise import resolve_noise
 from privfit.estimators.plan_budget import Parts
-from privfit.estimators.plan_columns import predict_means, predict_quantiles, read_columns_design
-from privfit.estimators.plan_design import Design, read_design
-from privfit.estimators.plan_errors import Prediction, predict_regression
+from privfit.estimators.plan_columns import read_columns_design
+from privfit.estimators.plan_design import read_design
+from privfit.estimators.plan_errors import Prediction
 from privfit.estimators.plan_mechanisms import MECHANISMS, Found, search
 from privfit.estimators.plan_noise import CommonNumbers
+from privfit.estimators.plan_predictor import Predictor
 from privfit.estimators.plan_records import UNIFORM, records_of
-from privfit.estimators.plan_report import LARGEST_N, PlanReport
+from privfit.estimators.plan_report import PlanReport
 from privfit.estimators.plan_row import PlanRow
 from privfit.estimators.plan_task import TASKS, deciding_error, declared_interval, read_roles, read_task, task_title
-from privfit.estimators.quantile import Quantile
 from privfit.estimators.regression import IndexRegression
-from privfit.mechanisms import Law, Product
+from privfit.mechanisms import Law
 from privfit.mechanisms.law import check_protect
 
 __all__ = ["TASKS", "plan"]
@@ -139,8 +136,8 @@ def plan(
     else:
         design = read_columns_design(table, source, columns, parts.labels, theta)
     numbers = CommonNumbers.draw(len(design.x), design.x.shape[1], random_state + 1)
-    predict = _predictor(estimator, parts, target, design, numbers)
-    few = _predictor(estimator, parts, target, *_thinned(design, numbers))
+    predict = Predictor(estimator, parts, target, design, numbers)
+    few = predict.thinned(_SEARCH_ROWS)
     lead = int(isinstance(estimator, IndexRegression) and bool(estimator.fit_intercept))
     names = ["const"] * lead + [str(c) for c in columns]
     size = deciding_error(names, lead, coefficient)
@@ -190,47 +187,6 @@ def plan(
     )
 
 
-def _predictor(
-    estimator: Any, parts: Parts, target: Any, design: Design, numbers: CommonNumbers
-) -> Callable[[Law | None, int], Prediction]:
-    """Return a function from a law (None: raw data) and a number of records to the predicted covariance."""
-
-    def predict(law: Law | None, n: int) -> Prediction:
-        laws: Mapping[Any, Any] = {} if law is None else law.parts if isinstance(law, Product) else _named(law, parts)
-        if isinstance(estimator, Mean):
-            return predict_means(design, laws, parts.labels, n)
-        if isinstance(estimator, Quantile):
-            return predict_quantiles(
-                estimator, design, resolve_noise(laws, design.columns, None, strict=False), numbers, n
-            )
-        used = {*design.columns, target}
-        # A column that is not part of the fit may have any name, even that which means the response.
-        own = {tuple(c if c in used else ("unused", c) for c in _listed(key)): law for key, law in laws.items()}
-        model = resolve_noise(own, design.columns, target, label=estimator._is_label, strict=False)
-        return predict_regression(estimator, design, model, numbers, n)
-
-    return predict
-
-
-def _listed(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
-
-
-def _named(law: Law, parts: Parts) -> dict[Any, Law]:
-    """A plain law covers the numeric columns, or the one label."""
-    columns = list(parts.labels) if parts.numeric is None else parts.numeric.columns
-    return {tuple(columns): law}
-
-
-def _thinned(design: Design, numbers: CommonNumbers) -> tuple[Design, CommonNumbers]:
-    step = max(len(design.x) // _SEARCH_ROWS, 1)
-    response = None if design.response is None else design.response[::step]
-    return (
-        Design(design.columns, design.x[::step], response, design.theta, design.source),
-        CommonNumbers(numbers.normal[::step], numbers.uniform[::step]),
-    )
-
-
 def _candidates(
     mechanisms: Any,
     parts: Parts,
@@ -259,7 +215,7 @@ def _candidates(
 
 def _row(
     found: Found,
-    predict: Callable[[Law | None, int], Prediction],
+    predict: Predictor,
     raw: Prediction,
     size: Callable[[Floats], float],
     n: int,
@@ -281,9 +237,9 @@ def _row(
         cost.overall,
         cost.n_effective,
         n * law.exact_fraction,
-        round_up(min(own.needed, LARGEST_N)),
-        own.needed <= n,
+        n,
         own.monte_carlo,
         own.bandwidth,
         lambda other: predict(law, other),
+        lambda: predict.needed(law, own.needed),
     )

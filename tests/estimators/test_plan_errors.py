@@ -1,13 +1,12 @@
 """Predicted errors: the tables of noise variances, formulas for means, independent integration, simulation."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
 
 from privfit.accounting import GDP, Budget
-from privfit.estimators import LinearRegression, LogisticRegression, Quantile, QuantileRegression, SmallSampleWarning
+from privfit.estimators import LinearRegression, LogisticRegression, Quantile, QuantileRegression
 from privfit.estimators.operators import additive_parts
 from privfit.estimators.plan_noise import CommonNumbers, mixing_moments
 from privfit.estimators.planning import plan
@@ -282,19 +281,3 @@ def test_predictions_are_within_a_tenth_of_simulation(case, seed):
     print(f"{case:38s} seed {seed}: {np.exp(np.log(ratio).mean()):.3f}, coefficients {ratio.round(3)}")
     assert np.exp(np.log(ratio).mean()) == pytest.approx(1.0, abs=0.1)
     assert ratio == pytest.approx(np.ones(3), abs=0.2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["linear, Gaussian", "logistic, Laplace", "quantile, symmetric Laplace"])
-def test_records_needed_is_where_fits_stop_to_warn(case):
-    needed = planned(case, np.random.default_rng(5), 10_000).rows[0].records_needed
-    shares = []
-    for n in (needed // 4, needed * 4):
-        rng, warned = np.random.default_rng(6), 0
-        for _ in range(20):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                fitted(case, rng, n)
-            warned += any(issubclass(w.category, SmallSampleWarning) for w in caught)
-        shares.append(warned / 20)
-    assert shares[0] >= 0.5 and shares[1] <= 0.2, f"{needed}: {shares}"

@@ -15,6 +15,7 @@ from pathlib import Path
 import bench_accounting  # noqa: F401  (the import enters its rows)
 import bench_calibration  # noqa: F401
 import bench_composition  # noqa: F401
+import bench_disk  # noqa: F401
 import bench_estimation  # noqa: F401
 import bench_release  # noqa: F401
 import bench_scale  # noqa: F401

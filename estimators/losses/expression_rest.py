@@ -18,6 +18,7 @@ from privfit.estimators.symbols import Symbol
 __all__ = ["AveragedLoss"]
 
 Weights = dict[int, float]
+_SAFE, _LARGEST_LOSS = 5, 1e-7
 
 
 class AveragedLoss(IndexLoss):
@@ -39,6 +40,7 @@ class AveragedLoss(IndexLoss):
 
     def __init__(self, function: Pieces) -> None:
         self.function = function
+        self._rounding: dict[int, float] = {}
 
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
@@ -77,6 +79,8 @@ class AveragedLoss(IndexLoss):
         """Derivatives with weights, and a chain of averages."""
         if symbol.heat:
             self._require_polynomial(symbol)
+        if symbol.degree > _SAFE:
+            self._check_rounding(symbol, order)
         poles = tuple(pole for pole in symbol.poles if pole[0] > 0.0)
         if self.function.knots:
             return self._kinked_plan(Symbol(symbol.numerator, poles), order)
@@ -85,6 +89,24 @@ class AveragedLoss(IndexLoss):
             return weights, None
         scales = tuple(math.sqrt(b2) for b2, power in poles for _ in range(power))
         return {}, Chain(scales, (tuple(weights.items()), *[()] * (len(scales) - 1)))
+
+    def _check_rounding(self, symbol: Symbol, order: int) -> None:
+        """Refuse high derivatives that jump from one floating-point number to the next: their terms cancel."""
+        u = np.linspace(-5.9, 6.1, 25)
+        lost = 0.0
+        for m, weight in enumerate(symbol.numerator):
+            place = 2 * m + order
+            if m > _SAFE and weight != 0.0:
+                if place not in self._rounding:
+                    near = np.stack([self.function(u * (1.0 + k * np.finfo(float).eps), place) for k in range(5)])
+                    self._rounding[place] = float(np.ptp(near, axis=0).max())
+                lost += abs(weight) * self._rounding[place]
+        if not lost <= _LARGEST_LOSS * float(np.abs(self.function(u, order)).max()):
+            raise CapabilityError(
+                "the exact inverse of this noise needs the loss's derivatives up to order "
+                f"{2 * symbol.degree + order}: missing is a formula of them that keeps its accuracy under that much noise. Use noise of a lower "
+                "shape, less noise, a built-in loss, or correction='naive'."
+            )
 
     def _kinked_plan(self, symbol: Symbol, order: int) -> tuple[Weights, Chain | None]:
         """Averages of the second derivative only: higher ones would put point masses at the kinks."""

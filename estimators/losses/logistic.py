@@ -2,7 +2,9 @@ r"""Logistic loss ``f(u) = log(1 + e^u)`` (minus ``y u`` in a regression) and it
 
 With ``p = 1/(1+e^-u)``, ``w = f'' = p (1 - p)``: ``D^2 w^m = m^2 w^m - (4 m^2 + 2 m) w^{m+1}`` and
 ``D w^m = m w^m (1 - 2p)``, so a polynomial operator applied to f'' is one polynomial in w. Resolvents
-``(1 - b^2 D^2)^{-j}`` (zero-inflated noise) are tabulated by `resolvent.tabulate` once per b.
+``(1 - b^2 D^2)^{-j}`` (zero-inflated noise) are tabulated by `resolvent.tabulate` once per b. So are polynomial
+operators of a high degree, where the terms of the polynomial in w are so much larger than their sum that it would
+lose more than 1e-10.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from privfit.estimators.losses.resolvent import tabulate
 from privfit.estimators.symbols import Symbol
 
 __all__ = ["LogisticLoss"]
+
+_SAFE_DEGREE, _LOST = 6, 1e-10
 
 
 def _power_rows(count: int) -> Floats:
@@ -62,11 +66,11 @@ class LogisticLoss(IndexLoss):
     def compile(self, requests: Sequence[Request]) -> Kernel:
         """See `IndexLoss.compile`."""
         cleaned = [(_without_trivial_poles(symbol), order) for symbol, order in requests]
-        direct = [place for place, (symbol, _) in enumerate(cleaned) if not symbol.poles]
-        tabled = [place for place, (symbol, _) in enumerate(cleaned) if symbol.poles]
         for symbol, _ in cleaned:
             if symbol.heat:
                 self._require_polynomial(symbol)
+        tabled = [place for place, (symbol, order) in enumerate(cleaned) if symbol.poles or _cancels(symbol, order)]
+        direct = [place for place in range(len(cleaned)) if place not in tabled]
         horner = _horner_kernel([(cleaned[i][0].numerator, cleaned[i][1]) for i in direct])
         table = _table_kernel([cleaned[i] for i in tabled]) if tabled else None
 
@@ -81,6 +85,16 @@ class LogisticLoss(IndexLoss):
 
 def _without_trivial_poles(symbol: Symbol) -> Symbol:
     return Symbol(symbol.numerator, tuple(pole for pole in symbol.poles if pole[0] > 0.0), symbol.heat)
+
+
+def _cancels(symbol: Symbol, order: int) -> bool:
+    """Whether the polynomial in w, whose terms are largest at w = 1/4, loses more than `_LOST` to rounding."""
+    if symbol.degree < _SAFE_DEGREE:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        coefficients = _bell_polynomial(symbol.numerator, order)[1]
+        terms = np.abs(coefficients) * 0.25 ** np.arange(coefficients.size)
+    return not float(terms.sum()) * np.finfo(float).eps < _LOST
 
 
 def _probability(u: Floats) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ the spectrum ends at 1e-20, and a periodic grid of half-width ``40 max(1, b)`` w
 Between nodes, Hermite polynomials with exact derivatives: cubic at spacing 0.025 (error
 ``0.025^4/384 max|h^(4)|``) for narrow b, quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both
 about 1e-9. For b within [40, 1000] the cells of `expression_average` instead, whose number grows like
-log b only.
+log b only. Polynomial operators of a high degree k raise frequencies up to ``2k / pi``: quintic at ``1 / (2k)``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 _NARROW = 4.0
 _HALF_WIDTH = 40.0
 _MAX_NODES = 1 << 21
+_HIGH = 5
 _WIDE = (40.0, 1000.0)  # where cells are fewer than nodes, and rounding leaves them 1e-12
 
 # Cell polynomials in x in [0, 1] (row m: coefficient of x^m) from the scaled jets at the cell's two ends.
@@ -61,9 +62,12 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     0.193147
     """
     widest = max((math.sqrt(b2) for symbol, _ in rows for b2, _ in symbol.poles), default=0.0)
-    if _WIDE[0] < widest <= _WIDE[1]:
+    degree = max((symbol.degree for symbol, _ in rows), default=0)
+    if _WIDE[0] < widest <= _WIDE[1] and degree <= _HIGH:
         return _averages(rows)
     spacing, hermite = (0.025, _CUBIC) if widest <= _NARROW else (0.2, _QUINTIC)
+    if degree > _HIGH:  # (1 + q w^2)^k e^{-pi w} ends near w = 2k / pi
+        spacing, hermite = min(spacing, 0.5 / degree), _QUINTIC
     nodes = 1 << math.ceil(math.log2(2.0 * _HALF_WIDTH * max(1.0, widest) / spacing))
     if nodes > _MAX_NODES:
         raise ValueError(

@@ -221,7 +221,13 @@ def density(z, scales, variance):
         if a == b:
             return (1.0 + np.abs(z) / a) * np.exp(-np.abs(z) / a) / (4.0 * a)
         return (a * np.exp(-np.abs(z) / a) - b * np.exp(-np.abs(z) / b)) / (2.0 * (a * a - b * b))
-    t = np.arange(0.0, 700.0, 0.1)  # by Fourier: the characteristic function falls like t^-10 at least
+    return by_fourier(z.tobytes(), scales, variance)
+
+
+@lru_cache(maxsize=64)
+def by_fourier(points, scales, variance):
+    z = np.frombuffer(points)
+    t = np.arange(0.0, 700.0, 0.1)  # the characteristic function falls like t^-10 at least
     wave = np.exp(-0.5 * variance * t * t)
     for b in scales:
         wave = wave / (1.0 + b * b * t * t)

@@ -311,3 +311,12 @@ def test_a_written_loss_is_copied_and_pickled():
     assert repr(loss) == "Loss.from_expression('log(1 + exp(-t*u))', t=2.0)"
     for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
         assert_allclose(other.value(POINTS), loss.value(POINTS), rtol=0)
+
+
+@pytest.mark.slow
+def test_derivatives_that_cancel_are_refused():
+    """Order 40 of sqrt(1 + u^2) is a small term under little noise; under much, its rounding would be the answer."""
+    loss = Loss.from_expression("sqrt(1 + u**2)")
+    assert np.isfinite(loss.apply([0.3], Power(20)(0.01, 0))).all()
+    with pytest.raises(CapabilityError, match="keeps its accuracy"):
+        loss.apply([0.3], Power(20)(50.0, 0))

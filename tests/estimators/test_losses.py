@@ -286,6 +286,19 @@ def test_huber_under_plain_laplace_noise():
         loss.apply(0.0, Heat()(0.1, 0))
 
 
+@pytest.mark.parametrize(("shape", "s"), [(40, 1.0), (100, 0.3)])
+def test_high_shapes_keep_their_accuracy(shape, s):
+    """The polynomial in w would have lost all digits. Mean over s sqrt(W) N, by its Fourier transform."""
+    q, t, step = s * s / 2.0, np.arange(0.0, 40.0, 0.05), 0.02
+    z = np.arange(-9.0, 9.0 + step / 2, step)
+    wave = (1.0 + q * t * t / shape) ** -shape
+    wave[0] /= 2.0
+    density = np.cos(np.outer(z, t)) @ wave * 0.05 / np.pi
+    for u in (0.3, 2.0):
+        corrected = LogisticLoss().apply(u + z, Power(shape)(q, 0))
+        assert_allclose(density @ corrected * step, float(LogisticLoss().value(u)), rtol=1e-6)
+
+
 def test_wide_resolvents_agree_on_both_sides_of_the_change_of_method():
     """Cells of `expression_average` beyond b = 40, Fourier below: one smooth function of b."""
     u, delta0 = np.linspace(-60.0, 60.0, 41), 0.2

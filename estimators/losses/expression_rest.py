@@ -104,8 +104,8 @@ class AveragedLoss(IndexLoss):
         if not lost <= _LARGEST_LOSS * float(np.abs(self.function(u, order)).max()):
             raise CapabilityError(
                 "the exact inverse of this noise needs the loss's derivatives up to order "
-                f"{2 * symbol.degree + order}: missing is a formula of them that keeps its accuracy under that much noise. Use noise of a lower "
-                "shape, less noise, a built-in loss, or correction='naive'."
+                f"{2 * symbol.degree + order}: missing is a formula of them that keeps its accuracy under that much "
+                "noise. Use noise of a lower shape, less noise, a built-in loss, or correction='naive'."
             )
 
     def _kinked_plan(self, symbol: Symbol, order: int) -> tuple[Weights, Chain | None]:

@@ -5,7 +5,8 @@ index of the signed row ``y x``, whose noise has the law of the row's; randomise
 ``(p f(m) - (1 - p) f(-m)) / (2p - 1)``, again an index loss (`losses.randomized_label`). The squared hinge has an
 exact inverse under zero-inflated noise; the hinge, and the squared hinge under other laws, are averaged over a narrow
 kernel of order 4 and inverted exactly. Without noise the exact minimiser of the hinge is found from its optimality
-conditions: records below margin 1 count in full, those above not, those at 1 in part.
+conditions: records below margin 1 count in full, those above not, those at 1 in part. This last step holds all rows,
+also those of a release on disk.
 """
 
 from __future__ import annotations

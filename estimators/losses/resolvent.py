@@ -63,7 +63,8 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     """
     widest = max((math.sqrt(b2) for symbol, _ in rows for b2, _ in symbol.poles), default=0.0)
     degree = max((symbol.degree for symbol, _ in rows), default=0)
-    if _WIDE[0] < widest <= _WIDE[1] and degree <= _HIGH:
+    one_law = all(len(symbol.poles) == 1 for symbol, _ in rows)
+    if _WIDE[0] < widest <= _WIDE[1] and degree <= _HIGH and one_law:
         return _averages(rows)
     spacing, hermite = (0.025, _CUBIC) if widest <= _NARROW else (0.2, _QUINTIC)
     if degree > _HIGH:  # (1 + q w^2)^k e^{-pi w} ends near w = 2k / pi
@@ -123,7 +124,9 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
 class _Bell:
     """Derivatives of the bell as `AveragedLoss` wants them."""
 
-    knots: tuple[Any, ...] = ()
+    # As for a function with kinks, operators are split into averages of the second derivative and what is left: the
+    # terms of ``N(z) / (1 - b^2 z)^m`` are far larger than their sum for wide b.
+    knots, roughness = ("none",), (99,)
     places = np.zeros(0)
 
     def __call__(self, u: Floats, order: int = 0) -> Floats:

@@ -173,28 +173,48 @@ class PlanReport:
             out.append(
                 f"The check loss is smoothed, at bandwidths {', '.join(smoothed)}: standard errors hold no bias."
             )
-        out += [f"{row.mechanism}: not possible; {row.reason}" for row in self.rows if row.law is None]
-        return out
+        reasons: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.law is None:
+                reasons.setdefault(row.reason, []).append(row.mechanism)
+        return out + [f"{', '.join(names)}: not possible; {reason}" for reason, names in reasons.items()]
 
     def __str__(self) -> str:
-        own = [name for name in self.names if name != "const"]
-        deciding = self.coefficient or (f"geometric mean of {', '.join(own)}" if len(own) > 1 else self.names[-1])
         lines = [
             f"{self.task}, n = {self.n:,}, {self.budget}, protecting one {self.protect}",
-            f"Standard errors ({deciding}); raw data: {self.size(self.raw):.4g}",
+            f"Standard errors ({self.deciding}); raw data: {self.size(self.raw):.4g}",
             "",
-            f"{'mechanism':<22}{'std. error':>11}{'factor':>9}{'worth raw n':>14}{'needs n':>13}  law",
         ]
+        if not any(row.law is not None for row in self.rows):
+            return "\n".join([*lines, *self.notes()])
+        title = self.error_title
+        lines.append(
+            f"{'mechanism':<22}{title:>16}{'factor':>9}{'worth raw n':>14}{'needs n':>13}  law",
+        )
+        best = self.best
         for row in self.rows:
             if row.law is None:
                 continue
             needed = count_text(row.records_needed)
-            star = "*" if row is self.best else " "
+            star = "*" if row is best else " "
             lines.append(
-                f"{star}{row.mechanism:<21}{row.wanted:>11.4g}{row.factor:>9.3g}{row.n_effective:>14,.0f}"
+                f"{star}{row.mechanism:<21}{row.wanted:>16.4g}{row.factor:>9.3g}{row.n_effective:>14,.0f}"
                 f"{needed:>13}  {law_text(row.law)}"
             )
+        each = ", ".join(f"{name} {error:.4g}" for name, error in zip(self.names, best.standard_errors, strict=True))
+        lines += ["", f"Best: {best.mechanism}, with standard errors {each}.", f"Release with: {best.release_code}"]
         return "\n".join([*lines, "", *self.notes()])
+
+    @property
+    def deciding(self) -> str:
+        """Whose standard error decides, in words."""
+        own = [name for name in self.names if name != "const"]
+        return self.coefficient or (f"geometric mean of {', '.join(own)}" if len(own) > 1 else self.names[-1])
+
+    @property
+    def error_title(self) -> str:
+        """Title of the column of standard errors."""
+        return "geom. mean s.e." if self.deciding.startswith("geometric mean of ") else "std. error"
 
     def plot(self, ax: Axes | None = None, sizes: Sequence[int] | None = None) -> Axes:
         """Draw the wanted standard error against n, one line per mechanism and one for raw data.

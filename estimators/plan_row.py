@@ -85,6 +85,23 @@ class PlanRow:
         """Whether the planned n is as large."""
         return self.law is not None and self.n >= self.records_needed
 
+    @property
+    def release_code(self) -> str:
+        """The line of Python that releases a table under this law; empty without one."""
+        if self.law is None:
+            return ""
+        laws = f"{{{', '.join(f'{key!r}: {own!r}' for key, own in self._laws())}}}" if self._laws() else ""
+        if not laws:
+            return f"{self.law!r}.release(table, domain=domain)"
+        return f"privfit.release(table, {laws}, domain=domain)"
+
+    def _laws(self) -> list[tuple[Any, Any]]:
+        """Laws of a product by column or tuple of columns; none of a plain law."""
+        found = []
+        for columns, own in getattr(self.law, "items", ()):
+            found.append((columns[0] if len(columns) == 1 else columns, own))
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain values, ready for JSON (numbers that are not finite as None)."""
         return {
@@ -100,6 +117,7 @@ class PlanRow:
             "usable": self.usable,
             "monte_carlo": self.monte_carlo,
             "bandwidth": self.bandwidth,
+            "release_code": self.release_code,
         }
 
 

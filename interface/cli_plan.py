@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,13 @@ from privfit.cli_common import (
 __all__ = ["plan"]
 
 FIGURES = ("n", "epsilon")
+MECHANISM_NAMES = {
+    "Gaussian": "gaussian",
+    "Laplace": "laplace",
+    "SymmetricLaplace": "symmetric-laplace",
+    "ZeroInflatedLaplace": "zil",
+}
+"""Names of laws in ``privfit release``."""
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Budgets of the figure against epsilon, over the one that is planned."""
 
@@ -141,6 +149,7 @@ def plan(
         if standard_error is not None:
             say("looking for n")
             payload |= {"standard_error": standard_error, "required_n": _required(found, standard_error)}
+    payload["command"] = _command(found, column or [], label or [], target, epsilon, delta)
     emit(payload, as_json, lambda console: _show(console, found, payload))
     if plot is not None:
         with working("drawing") as say:
@@ -198,6 +207,36 @@ def _required(found: Any, standard_error: float) -> dict[str, int | None]:
     return needed
 
 
+def _command(
+    found: Any,
+    columns: Sequence[str],
+    labels: Sequence[str],
+    target: str | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> str | None:
+    """Return the command that releases a table under the best law; None where the budget is no epsilon and delta."""
+    if epsilon is None or all(row.law is None for row in found.rows):
+        return None
+    words = ["privfit", "release", "TABLE", "OUT"]
+    for option, values in (("--column", columns), ("--label", labels)):
+        words += [word for value in values for word in (option, value)]
+    words += ["--epsilon", f"{epsilon:.10g}", "--delta", f"{delta:.10g}"]
+    share: list[str] = []
+    for _, own in found.best.law.items:
+        if hasattr(own, "categories"):
+            share = ["--label-epsilon", f"{own.epsilon:.6g}"] if columns and found.protect == "record" else []
+            continue
+        words += ["--mechanism", MECHANISM_NAMES[type(own).__name__]]
+        for name in ("shape", "delta0"):
+            words += [f"--{name}", f"{getattr(own, name):.10g}"] if hasattr(own, name) else []
+    words += share
+    declared = {value.split(":")[0] for value in [*columns, *labels]}
+    words += ["--public", target] if target is not None and target not in declared else []
+    words += ["--protect", "attribute"] if found.protect == "attribute" else []
+    return shlex.join(words)
+
+
 def _figure(found: Any, budget: Any, against: str, say: Callable[[str], None]) -> Any:
     from privfit.accounting import Budget
     from privfit.figures import plot_plan
@@ -216,7 +255,7 @@ def _show(console: Any, found: Any, payload: dict[str, Any]) -> None:
     from privfit.estimators.plan_row import count_text, law_text
 
     required = payload.get("required_n", {})
-    header = ["mechanism", "std. error", "x raw data", "worth raw n", "fits from n"]
+    header = ["mechanism", found.error_title, "x raw data", "worth raw n", "fits from n"]
     if required:
         header.append(f"n for {payload['standard_error']:g}")
     body = []
@@ -229,12 +268,16 @@ def _show(console: Any, found: Any, payload: dict[str, Any]) -> None:
         body.append(cells)
     console.print(f"{found.task}, {found.budget}, protecting one {found.protect}", markup=False)
     if served:
-        title = f"Predicted standard errors from {found.n:,} records; raw data: {number_text(payload['raw_wanted'])}"
+        title = f"Predicted standard errors ({found.deciding}) from {found.n:,} records; "
+        title += f"raw data: {number_text(payload['raw_wanted'])}"
         console.print(simple_table(title, header, body))
         console.print(f"Best: {found.best.mechanism}, {law_text(found.best.law)}", markup=False)
         errors = found.best.standard_errors
         text = ", ".join(f"{name} {value:.4g}" for name, value in zip(found.names, errors, strict=True))
         console.print(f"Its standard errors: {text}", markup=False)
+        if payload["command"] is not None:
+            console.print("Release with:", markup=False)
+            console.print(f"  {payload['command']}", markup=False, soft_wrap=True)
     if payload["pilot_rows_dropped"]:
         console.print(f"{payload['pilot_rows_dropped']:,} incomplete pilot records left out.", markup=False)
     for note in payload["notes"]:

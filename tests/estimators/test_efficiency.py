@@ -63,7 +63,7 @@ SL, ZIL = SymmetricLaplace(0.3), ZeroInflatedLaplace(0.5, 0.2)
         (LinearRegression, even, Gaussian(0.3), 0.98, 1.02, 0.06),
         (LinearRegression, even, ZIL, 0.97, 1.03, 0.06),
         (LinearRegression, uneven, SL, 0.96, 1.04, 0.075),
-        (LinearRegression, uneven, ZIL, 0.7, 1.1, 0.085),  # too few records: equal variances are assumed, and it is said
+        (LinearRegression, uneven, ZIL, 0.7, 1.1, 0.085),  # equal variances are assumed, and it is said
         (LogisticRegression, label, SL, 0.97, 1.03, 0.06),
         (LogisticRegression, label, ZIL, 0.97, 1.03, 0.1),
         (HuberRegression, even, SL, 0.95, 1.06, 0.12),

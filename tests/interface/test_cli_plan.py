@@ -1,13 +1,16 @@
 """``privfit plan``: a table or JSON, a figure, required numbers of records, and one line for a mistake."""
 
+import shlex
+
 import numpy as np
 import pytest
 
+from privfit import mechanisms as laws
 from privfit.accounting import Budget
 from privfit.cli import MISTAKE
 from privfit.estimators.planning import plan
 from privfit.figures import plot_plan
-from privfit.mechanisms import Box, Categories
+from privfit.mechanisms import Box, Categories, load_release
 
 AGE = ["--column", "age:17:90"]
 TARGET = ["--epsilon", 1, "--delta", 1e-5]
@@ -56,6 +59,43 @@ def test_pilot_labels_and_reasons(privfit, public):
     ]
     code, out, _ = privfit.call("plan", *columns, *options, "--delta", 1e-6, *FEW)
     assert code == 0 and "gaussian: not possible" in out and "2 incomplete pilot records left out" in out
+
+
+@pytest.mark.parametrize("mechanism", ["generalized-laplace", "laplace", "zil"])
+def test_the_command_it_prints_makes_the_planned_release(privfit, public, tmp_path, mechanism):
+    columns = [*AGE, "--column", "hours:1:99", "--label", "income:low,high"]
+    budget = ["--epsilon", 4, "--delta", 1e-6, "--mechanism", mechanism]
+    found = privfit.as_json("plan", *columns, *budget, "--task", "linear", "--target", "hours", "--features", "age")
+    words = shlex.split(found["command"])
+    assert words[:4] == ["privfit", "release", "TABLE", "OUT"]
+    out = tmp_path / "out.csv"
+    code, _, err = privfit.call("release", public, out, *words[4:])
+    assert code == 0, err
+    law = load_release(out).law
+    planned = eval(found["mechanisms"][0]["release_code"].split("release(table, ")[1].split(", domain=")[0], vars(laws))
+    assert set(law.parts) == {key if isinstance(key, tuple) else (key,) for key in planned}
+    for key, own in planned.items():
+        same = law.parts[key if isinstance(key, tuple) else (key,)]
+        assert type(same) is type(own)
+        if hasattr(own, "scale"):
+            assert same.scale == pytest.approx(own.scale, rel=2e-3)
+            assert getattr(same, "shape", None) == getattr(own, "shape", None)
+        else:
+            assert same.epsilon == pytest.approx(own.epsilon, rel=1e-4)
+
+
+def test_attribute_level_and_public_targets_are_in_the_command(privfit, public):
+    more = ["--task", "linear", "--target", "hours", "--pilot", public, "--protect", "attribute"]
+    command = privfit.as_json("plan", *AGE, *TARGET, *FEW, *more)["command"]
+    assert command.endswith("--mechanism laplace --public hours --protect attribute")
+    assert privfit.as_json("plan", *AGE, "--gdp", 1, *FEW)["command"] is None
+    code, out, _ = privfit.call("plan", *AGE, *TARGET, *FEW)
+    assert code == 0 and "privfit release TABLE OUT --column age:17:90 --epsilon 1 --delta 1e-05" in out
+
+
+def test_one_reason_for_several_mechanisms_is_said_once(privfit):
+    code, out, _ = privfit.call("plan", *AGE, "--epsilon", 1, "--delta", 0, "--n", 500, *FEW)
+    assert code == 0 and out.count("numerical slack") == 1 and "laplace, gaussian: not possible" in out
 
 
 def test_a_target_that_is_released_as_it_is(privfit, public):

@@ -190,7 +190,7 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
             problem = replace(problem, risk=risk, naive=risk.naive())
         self._unit = problem.coordinates.response_scale if self.response == "residual" else 1.0
         self._width, self._jump = 0.0, lowest_jump(loss)
-        exact = self._jump == 2 and resolvents_only(risk)
+        exact = self._jump == 2 and resolvents_only(risk) and (self._is_linear or _moves(problem))
         if self._jump is not None and not exact:
             self._width = self._choose_width(problem)
         return problem.with_loss(self._loss(problem))
@@ -285,6 +285,11 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
             raise CapabilityError("a loss of records has no index to predict. Use params_.")
         X = read_columns(self, X, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_, float)
+
+
+def _moves(problem: Problem) -> bool:
+    """Whether the index has noise near the fit: at slopes 0 the averages of a kink over it are none."""
+    return not problem.risk.corrects or bool(Pilot.of(problem).theta[problem.lead :].any())
 
 
 def _unknown(risk: Risk, why: str) -> tuple[Floats, str]:

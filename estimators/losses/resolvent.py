@@ -4,8 +4,9 @@ The bell has Fourier transform ``pi omega / sinh(pi omega)`` and decays like ``e
 the spectrum ends at 1e-20, and a periodic grid of half-width ``40 max(1, b)`` wraps round below 1e-16.
 Between nodes, Hermite polynomials with exact derivatives: cubic at spacing 0.025 (error
 ``0.025^4/384 max|h^(4)|``) for narrow b, quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both
-about 1e-9. For b within [40, 1000] the cells of `expression_average` instead, whose number grows like
+about 1e-9. For b within [40, 300] the cells of `expression_average` instead, whose number grows like
 log b only. Polynomial operators of a high degree k raise frequencies up to ``2k / pi``: quintic at ``1 / (2k)``.
+Beyond b = 5000 the bell is widened to b / 300: what changes is of the size ``(1/300)^2`` of an average over b.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NARROW = 4.0
 _HALF_WIDTH = 40.0
 _MAX_NODES = 1 << 21
 _HIGH = 5
-_WIDE = (40.0, 1000.0)  # where cells are fewer than nodes, and rounding leaves them 1e-12
+_WIDE = (40.0, 301.0)  # where cells are fewer than nodes, and rounding leaves them 1e-8
 
 # Cell polynomials in x in [0, 1] (row m: coefficient of x^m) from the scaled jets at the cell's two ends.
 _CUBIC = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [-3, -2, 3, -1], [2, 1, -2, 1]], float)
@@ -50,11 +51,6 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     rows : sequence of (Symbol, int)
         Operator G (rational, no heat) and derivative order e >= 0.
 
-    Raises
-    ------
-    ValueError
-        If the widest resolvent needs too large a grid.
-
     Examples
     --------
     >>> table = tabulate([(Symbol((1.0,), ((1.0, 1),)), 0)])
@@ -71,10 +67,7 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
         spacing, hermite = min(spacing, 0.5 / degree), _QUINTIC
     nodes = 1 << math.ceil(math.log2(2.0 * _HALF_WIDTH * max(1.0, widest) / spacing))
     if nodes > _MAX_NODES:
-        raise ValueError(
-            "the noise in the index must be at most "
-            f"{_MAX_NODES * spacing / 2 / _HALF_WIDTH:.0f} bandwidths, got {widest:.3g}. Widen the bandwidth."
-        )
+        return _widened(rows, widest / 300.0)
     half = nodes * spacing / 2.0
     omega = np.asarray(2.0 * np.pi * np.fft.rfftfreq(nodes, spacing), np.float64)
     spectrum = _bell_spectrum(omega) / spacing
@@ -119,6 +112,13 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
         return answers
 
     return table
+
+
+def _widened(rows: Sequence[tuple[Symbol, int]], h: float) -> Callable[[Floats], Floats]:
+    """The same of the bell ``w(u / h) / h``, which beside b is a point as well."""
+    inner = tabulate([(symbol.rescaled(h), order) for symbol, order in rows])
+    factors = np.array([[h ** (-1.0 - order)] for _, order in rows])
+    return lambda u: inner(u / h) * factors
 
 
 class _Bell:

@@ -311,6 +311,9 @@ def test_wide_resolvents_agree_on_both_sides_of_the_change_of_method():
     assert_allclose(wide, np.exp(-np.abs(u) / 300.0) / 600.0, rtol=2e-2)  # the bell is a point beside b
 
 
-def test_too_wide_a_resolvent_is_refused():
-    with pytest.raises(ValueError, match="bandwidths"):
-        LogisticLoss().apply(0.0, Symbol((1.0,), ((1e12, 1),)), 2)
+def test_beside_an_extreme_resolvent_the_bell_is_a_point():
+    b, u = 1e6, np.array([-2e6, -3e5, 4e4, 1e6])
+    found = LogisticLoss().apply(u, Symbol((1.0,), ((b * b, 1),)), 2)
+    assert_allclose(found, np.exp(-np.abs(u) / b) / (2 * b), rtol=5e-5)
+    slope = LogisticLoss().apply(u, Symbol((1.0,), ((b * b, 1),)), 3)
+    assert_allclose(slope, -np.sign(u) * np.exp(-np.abs(u) / b) / (2 * b * b), rtol=5e-5)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privfit.estimators.plan_mechanisms import MECHANISMS
 from privfit.estimators.plan_report import PlanReport
 from privfit.figures_style import finish, series, start
 
@@ -56,11 +57,15 @@ def plot_plan(
         label, mark = "epsilon", None
         text = f"{first.task}, {first.n:,} records"
     panel = start(ax, (7.2, 4.6))
-    for j, (name, x, errors) in enumerate(lines):
+    known = ("raw data", *MECHANISMS)
+    others = [name for name, _, _ in lines if name not in known]
+    for name, x, errors in lines:
+        # A mechanism looks the same in every figure, whatever its rank.
+        j = known.index(name) if name in known else len(known) + others.index(name)
         good = np.isfinite(errors) & (errors > 0)
         panel.plot(x[good], errors[good], label=name, **(series(j) | {"markevery": 1}))
     if mark is not None:
-        panel.axvline(mark, color="0.45", linewidth=0.9, linestyle=":")
+        panel.axvline(mark, color="0.45", linewidth=0.9, linestyle=":", label=f"planned n = {first.n:,}")
     slopes = [name for name in first.names if name != "const"]
     deciding = first.coefficient or ("geometric mean" if len(slopes) > 1 else first.names[-1])
     panel.set(xscale="log", yscale="log", xlabel=label, ylabel=f"predicted standard error ({deciding})")

@@ -61,7 +61,10 @@ def test_pilot_labels_and_reasons(privfit, public):
     assert code == 0 and "gaussian: not possible" in out and "2 incomplete pilot records left out" in out
 
 
-@pytest.mark.parametrize("mechanism", ["generalized-laplace", "laplace", "zil"])
+@pytest.mark.parametrize(
+    "mechanism",
+    ["generalized-laplace", *(pytest.param(name, marks=pytest.mark.slow) for name in ("laplace", "zil"))],
+)
 def test_the_command_it_prints_makes_the_planned_release(privfit, public, tmp_path, mechanism):
     columns = [*AGE, "--column", "hours:1:99", "--label", "income:low,high"]
     budget = ["--epsilon", 4, "--delta", 1e-6, "--mechanism", mechanism]

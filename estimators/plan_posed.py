@@ -124,4 +124,5 @@ def _raw_loss(own: Any, problem: Problem, sigma: float) -> IndexLoss:
     own._width = max(width, CURVATURE_WIDTH * sigma) if kinked else 0.0
     if own._is_label:
         own._truth = 1.0
-    return own._loss(problem)  # type: ignore[no-any-return]
+    loss: IndexLoss = own._loss(problem)
+    return loss

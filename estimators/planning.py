@@ -63,9 +63,10 @@ def plan(
     Parameters
     ----------
     task : estimator or {"mean", "linear", "logistic", "quantile"}
-        What will be estimated: a mean, quantiles, or a linear (ridge), logistic, quantile or Poisson regression (the
-        last from a pilot with its target). "quantile" is a `QuantileRegression` with a target and a `Quantile`
-        without. Of an estimator its noise, penalties and bounds are not used.
+        What will be estimated: a mean, quantiles, a linear (ridge), Huber, logistic, quantile or Poisson regression, or
+        a linear support vector classifier (whose coefficients are always fitted: to a pilot, or to labels that
+        follow theta). "quantile" is a `QuantileRegression` with a target and a `Quantile` without. Of an estimator
+        its noise, penalties and bounds are not used.
     budget : Budget, GDP, Advantage, ErrorRates or TradeOffCurve
         What the release has to guarantee.
     domain : Box, Ball, Categories or tuple of them

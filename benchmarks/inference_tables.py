@@ -1,13 +1,7 @@
 """Coverage of intervals, and the raw-data standard errors that a release predicts: tables by simulation.
 
-``python benchmarks/inference_tables.py`` prints two tables for two seeds; ``--quick`` runs few replications, as a test
-of the tables and not of the library. Each row is a model, a law and n; each number has its Monte Carlo error.
-
-    coverage   share of 95 % intervals that hold the true coefficient, all coefficients together, by kind of interval
-    oracle     standard errors of the raw data as the release estimates them, over the mean of those that fits to the
-               raw data report: mean and standard deviation over replications (of the coefficient whose mean is
-               worst); "free": how often the estimate without assumption was the one used. "raw": reported raw
-               standard errors over the standard deviation of the raw fits themselves
+``python benchmarks/inference_tables.py`` writes a page of tables, one for each seed; ``--quick`` runs few replications,
+as a test of the tables and not of the library.
 """
 
 from __future__ import annotations
@@ -16,6 +10,7 @@ import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +21,23 @@ from privfit.estimators.huber_regression import HuberRegression
 from privfit.estimators.poisson_regression import PoissonRegression
 from privfit.mechanisms import Gaussian, SymmetricLaplace, ZeroInflatedLaplace
 
+HERE = Path(__file__).parent
 FREE = "no assumption"
+PAGE = """# Intervals and raw-data errors, by simulation
+
+Made by `python benchmarks/inference_tables.py {command}`
+
+Two columns with noise and an intercept. Each row is a model,
+a noise law and n:
+
+* a kind of interval ("sandwich": `conf_int()`): share of 95 % intervals that hold the true coefficient, in %, all
+  coefficients together, ± one Monte Carlo error;
+* raw error: the standard error of the raw data as the release estimates it, over the one that fits to the raw data
+  report; mean ± standard deviation over replications, of the coefficient whose mean is worst;
+* raw / actual: the standard error that raw fits report, over the spread of these fits;
+* free: how often that estimate needed no assumption; lost: fits without finite standard errors, which are in no other
+  column.
+"""
 
 
 @dataclass(frozen=True)
@@ -141,38 +152,47 @@ def simulate(case: Case, n: int, replications: int, seed: int, bootstrap: int = 
 
 
 def _share(hits: Any) -> str:
-    """Mean coverage, with a Monte Carlo error that keeps the coefficients of a fit together."""
+    """Mean coverage in %, with a Monte Carlo error that keeps the coefficients of a fit together."""
     each = hits.mean(axis=1)
-    return f"{100 * each.mean():.1f} ({100 * each.std() / np.sqrt(len(each)):.1f})"
+    return f"{100 * each.mean():.1f} ± {100 * each.std() / np.sqrt(len(each)):.1f}"
+
+
+def _cells(case: Case, n: int, found: Found) -> list[str]:
+    ratio = found.predicted / found.reported.mean(axis=0)
+    worst = np.abs(ratio.mean(axis=0) - 1).argmax()
+    raw = found.reported.mean(axis=0)[worst] / found.actual[worst]
+    kinds = [_share(hits) for hits in found.covered.values()]
+    predicted = f"{ratio.mean(axis=0)[worst]:.2f} ± {ratio.std(axis=0)[worst]:.2f}"
+    return [case.name, str(case.law), f"{n:,}", *kinds, predicted, f"{raw:.2f}", f"{found.free:.0%}", f"{found.lost}"]
 
 
 def main(arguments: list[str] | None = None) -> str:
-    """Print the tables and return them."""
+    """Write the tables as a page and return it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few replications: checks that the tables run")
     parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--bootstrap", type=int, default=399, help="replications of the bootstrap, 0 for none")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 4000])
+    parser.add_argument("--output", type=Path, default=HERE / "inference_results.md", help="where the page goes")
     options = parser.parse_args(arguments)
     replications = 5 if options.quick else options.replications
-    lines = []
+    sizes = " ".join(map(str, options.sizes))
+    command = f"--replications {replications} --bootstrap {options.bootstrap} --sizes {sizes}"
+    lines = [PAGE.format(command=command)]
     with threadpool_limits(1):
         for seed in options.seeds:
-            lines.append(f"seed {seed}, {replications} replications: coverage in % (Monte Carlo error); oracle ratio")
-            for case in cases():
-                for n in options.sizes:
-                    found = simulate(case, n, replications, seed, options.bootstrap)
-                    text = "  ".join(f"{kind} {_share(hits)}" for kind, hits in found.covered.items())
-                    ratio = found.predicted / found.reported.mean(axis=0)
-                    worst = np.abs(ratio.mean(axis=0) - 1).argmax()
-                    raw = found.reported.mean(axis=0)[worst] / found.actual[worst]
-                    lines.append(
-                        f"{case.name:<16}{case.law!s:<42}{n:>6}  {text}  oracle {ratio.mean(axis=0)[worst]:.3f} "
-                        f"sd {ratio.std(axis=0)[worst]:.3f} raw {raw:.3f} free {found.free:.0%} lost {found.lost}"
-                    )
-                    print("\n".join(lines[-2:] if len(lines) == 2 else lines[-1:]), flush=True)
-    return "\n".join(lines)
+            lines.append(f"\n## Seed {seed}, {replications} replications\n")
+            for place, (case, n) in enumerate((case, n) for case in cases() for n in options.sizes):
+                found = simulate(case, n, replications, seed, options.bootstrap)
+                if not place:
+                    head = ["model", "noise", "n", *found.covered, "raw error", "raw / actual", "free", "lost"]
+                    lines += [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+                lines.append(f"| {' | '.join(_cells(case, n, found))} |")
+                print(lines[-1], flush=True)
+    page = "\n".join(lines) + "\n"
+    options.output.write_text(page, encoding="utf-8")
+    return page
 
 
 if __name__ == "__main__":

@@ -89,6 +89,18 @@ def test_best_shape_of_a_mean(dim, epsilon, delta, shape, variance, gaussian):
     assert found.best.mechanism == "generalized-laplace"
 
 
+@pytest.mark.parametrize(("dim", "epsilon", "variance"), [(2, 1, 68.95), (3, 1, 5391), (2, 4, 0.43), (6, 4, 2609)])
+def test_symmetric_laplace_of_a_mean(dim, epsilon, variance):
+    found = plan("mean", Budget(epsilon, 1e-5), Ball(0.5, dim), 100, ["symmetric-laplace"], rows=500)
+    assert noise_variance(found, "symmetric-laplace") == pytest.approx(variance, rel=2e-3, abs=6e-3)
+
+
+def test_records_without_noise_are_counted_and_said():
+    found = plan("mean", Budget(1.0, 0.3), Box({"x": (0, 1)}), 1000, {"zil": ZeroInflatedLaplace(1.0, 0.2)}, rows=500)
+    assert found.rows[0].exact_records == pytest.approx(200)
+    assert "WARNING: zil publishes about 200 of the records without noise." in found.notes()
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_formulas_of_a_bernoulli_mean(epsilon):
     share, n, scale, delta0 = 0.3, 1000, math.sqrt(2) / epsilon, 0.2

@@ -126,7 +126,8 @@ def _parquet(path: Path) -> Stored:
     import pyarrow.parquet as pq
 
     def open_file() -> Any:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        # with pre_buffer, the default, all of the file comes into memory, ahead of the batches
+        return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
 
     def rows() -> Iterator[Any]:
         with open_file() as file:

@@ -244,6 +244,20 @@ def test_memory_does_not_grow_with_the_release(tmp_path):
     assert peaks[1] < peaks[0] + 15
 
 
+def test_a_file_is_not_read_ahead(tmp_path):
+    """While a release is read, Arrow holds a piece, and not the rest of the file beside it."""
+    import pyarrow as pa
+
+    x = np.random.default_rng(0).normal(size=(1_500_000, 2))
+    out = pm.release(x, pm.Laplace(0.5), pm.Box({0: (-3, 3), 1: (-3, 3)}), rng=0)
+    out.save(tmp_path / "x.parquet", allow_insecure=True)
+    del out
+    begin = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - begin for _ in pm.open_release(tmp_path / "x.parquet")]
+    assert len(held) == 6
+    assert max(held) < held[-1] + (tmp_path / "x.parquet").stat().st_size / 3
+
+
 def test_pieces_have_fixed_lengths(folders):
     place, whole = folders
     lengths = [[len(x) for x, _ in read_pieces(released_in(place, whole, p), "pay", ["a"], False)] for p in (1, 7)]

@@ -19,7 +19,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").glob("*.md"))
-RUNNABLE = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("guide.md", "learning.md", "accounting.md", "releasing.md"))]
+GUIDES = ("guide.md", "learning.md", "accounting.md", "releasing.md")
+RUNNABLE = [ROOT / "README.md", *(ROOT / "docs" / name for name in GUIDES)]
 
 FENCE = re.compile(r"^```(\S*)[ ]?(.*?)\n(.*?)^```$", re.M | re.S)
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")

@@ -34,7 +34,7 @@ def test_names_of_several_classes():
 @pytest.mark.parametrize(
     "contrasts, error, words",
     [
-        ("weight", ValueError, r"contrasts must name coefficients of the fit, \['const', 'age', 'dose'\], got 'weight'"),
+        ("weight", ValueError, r"must name coefficients of the fit, \['const', 'age', 'dose'\], got 'weight'"),
         (["age", "age"], ValueError, "independent rows"),
         (["age", 1.0], TypeError, "Or give names of coefficients"),
         ([[0, 1]], ValueError, r"shape \(m, 3\)"),

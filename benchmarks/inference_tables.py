@@ -27,8 +27,7 @@ PAGE = """# Intervals and raw-data errors, by simulation
 
 Made by `python benchmarks/inference_tables.py {command}`
 
-Two columns with noise and an intercept. Each row is a model,
-a noise law and n:
+Two columns with noise and an intercept. Each row is a model, a noise law and n:
 
 * a kind of interval ("sandwich": `conf_int()`): share of 95 % intervals that hold the true coefficient, in %, all
   coefficients together, ± one Monte Carlo error;

@@ -13,7 +13,9 @@ from privfit.cli_common import AsJson, PlotFile, check_figure_path, emit, save_f
 
 __all__ = ["fit"]
 
-MODELS = ("logistic", "linear", "quantile", "mean")
+MODELS = ("logistic", "linear", "quantile", "poisson", "huber", "mean")
+DESCRIPTIONS = ("mean", "quantile")
+"""Models that also describe columns one by one, without a target."""
 
 
 def fit(
@@ -26,7 +28,9 @@ def fit(
         str | None,
         typer.Option(metavar="NAME,NAME", help="Columns that explain; all others by default.", show_default=False),
     ] = None,
-    quantile: Annotated[float, typer.Option(help="Which quantile, for quantile regression.")] = 0.5,
+    quantile: Annotated[
+        float, typer.Option(help="Which quantile, of the target given the features or, without a target, of columns.")
+    ] = 0.5,
     correction: Annotated[str, typer.Option(help="exact, dr, sdr, sl, or naive (ignores the noise).")] = "exact",
     stabilize: Annotated[bool, typer.Option("--stabilize", help="Shrink where the sample is small.")] = False,
     clusters: Annotated[
@@ -53,6 +57,8 @@ def fit(
       privfit fit adult.parquet --model quantile --quantile 0.9
           --target hours --features age --json
 
+      privfit fit adult.parquet --model quantile --features age,hours
+
       privfit fit adult.parquet --model mean --report --plot cost.png
     """
     from privfit.accounting.validation import check_choice, check_number
@@ -61,18 +67,22 @@ def fit(
     check_figure_path(plot)
     check_choice("--model", model, MODELS)
     check_number("--level", level, 0.0, 1.0, low_open=True, high_open=True)
-    estimator = _estimator(model, quantile, correction, stabilize)
+    describes = model in DESCRIPTIONS and (model == "mean" or target is None)
+    estimator = _estimator(model, quantile, correction, stabilize, describes)
     # Arrays need neither pandas nor polars.
     release = load_release(file, kind="numpy")
-    columns = _features(features, model, release)
+    columns = _features(features, describes, release)
     response = None if target is None else _column(target, release)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        if model == "mean":
+        if describes:
             if response is not None:
                 raise ValueError("--model mean takes no --target; name the columns with --features.")
             if clusters is not None:
-                raise ValueError("--model mean takes no --clusters; use a regression, or Mean in Python.")
+                raise ValueError(
+                    f"--model {model} takes no --clusters without a target; use a regression, or "
+                    f"{model.capitalize()} in Python."
+                )
             estimator.fit_release(release, features=columns)
         else:
             if response is None:
@@ -82,7 +92,8 @@ def fit(
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     left_out = [response] if clusters is None else [response, _column(clusters, release)]
     names = [str(name) for name in columns or release.names if name not in left_out]
-    payload = _payload(estimator, names if model == "mean" else ["const", *names], model, response, level, notes)
+    names = _coefficients(estimator, names if describes else ["const", *names])
+    payload = _payload(estimator, names, model, response, level, notes)
 
     def show(console: Any) -> None:
         console.print(estimator.summary(level), markup=False, soft_wrap=True)
@@ -93,28 +104,39 @@ def fit(
 
     emit(payload, as_json, show)
     if plot is not None and report:
-        _plot_report(payload, model, plot)
+        _plot_report(payload, model, plot, as_json)
     elif plot is not None:
         _plot(payload, model, level, plot)
 
 
-def _estimator(model: str, quantile: float, correction: str, stabilize: bool) -> Any:
+def _estimator(model: str, quantile: float, correction: str, stabilize: bool, describes: bool) -> Any:
     from privfit import estimators
 
-    if model == "mean":
-        return estimators.Mean()
+    if describes:
+        return estimators.Mean() if model == "mean" else estimators.Quantile(quantile)
     options: dict[str, Any] = {"correction": correction, "stabilize": "auto" if stabilize else None}
     if model == "logistic":
         return estimators.LogisticRegression(**options)
-    if model == "linear":
-        return estimators.LinearRegression(**options)
-    return estimators.QuantileRegression(quantile, **options)
+    if model == "quantile":
+        return estimators.QuantileRegression(quantile, **options)
+    kinds = {
+        "linear": estimators.LinearRegression,
+        "poisson": estimators.PoissonRegression,
+        "huber": estimators.HuberRegression,
+    }
+    return kinds[model](**options)
 
 
-def _features(text: str | None, model: str, release: Any) -> list[Any] | None:
+def _coefficients(estimator: Any, names: list[str]) -> list[str]:
+    """Names of the parameters, as `summary` has them: of several classes, those of each against the first."""
+    classes = getattr(estimator, "classes_", ())
+    return names if len(classes) <= 2 else [f"{label}: {name}" for label in classes[1:] for name in names]
+
+
+def _features(text: str | None, describes: bool, release: Any) -> list[Any] | None:
     if text is not None:
         return [_column(name.strip(), release) for name in text.split(",")]
-    if model != "mean":
+    if not describes:
         return None
     labels = {name for names, law in release.parts.items() if law.mechanism == "randomized_response" for name in names}
     numeric = [name for name in release.columns if name not in labels]
@@ -173,7 +195,8 @@ def _payload(
 def _plot(payload: dict[str, Any], model: str, level: float, path: Path) -> None:
     from privfit.figures import Intervals, plot_coefficients
 
-    rows = [row for row in payload["coefficients"] if row["name"] != "const"] or payload["coefficients"]
+    slopes = [row for row in payload["coefficients"] if row["name"].rsplit(": ")[-1] != "const"]
+    rows = slopes or payload["coefficients"]
     columns = {key: np.array([row[key] for row in rows]) for key in ("estimate", "lower", "upper")}
     title = f"{model}, {payload['rows']:,} records"
     figure = plot_coefficients(
@@ -184,10 +207,13 @@ def _plot(payload: dict[str, Any], model: str, level: float, path: Path) -> None
     save_figure(figure, path)
 
 
-def _plot_report(payload: dict[str, Any], model: str, path: Path) -> None:
+def _plot_report(payload: dict[str, Any], model: str, path: Path, as_json: bool) -> None:
     from privfit.figures import plot_errors
 
     errors = [row["standard_error"] for row in payload["coefficients"]]
+    if not np.isfinite(errors).any():
+        typer.echo("no figure: the release tells none of these standard errors (see the warnings).", err=as_json)
+        return
     cost = payload["efficiency"]["coefficients"]
     title = f"{model}, {payload['rows']:,} records: what privacy cost"
     figure = plot_errors([row["name"] for row in cost], errors, [row["factor"] for row in cost], title)

@@ -28,7 +28,8 @@ def plot_errors(names: Sequence[str], errors: ArrayLike, factors: ArrayLike, tit
     names : sequence of str
         Coefficients.
     errors, factors : array_like, shape (p,)
-        ``fit.bse_`` and ``fit.efficiency_.factors``; what is infinite is not drawn, and the name says so.
+        ``fit.bse_`` and ``fit.efficiency_.factors``; of an infinite factor the release's error is drawn alone, of an
+        infinite error nothing, and the name says so.
     title : str
 
     Returns
@@ -38,7 +39,7 @@ def plot_errors(names: Sequence[str], errors: ArrayLike, factors: ArrayLike, tit
     Raises
     ------
     ValueError
-        If the lengths differ.
+        If the lengths differ, or no standard error is known.
 
     Examples
     --------
@@ -49,33 +50,36 @@ def plot_errors(names: Sequence[str], errors: ArrayLike, factors: ArrayLike, tit
     own, grown = check_array("errors", errors), check_array("factors", factors)
     if not own.shape == grown.shape == (len(names),):
         raise ValueError(f"errors and factors must have {len(names)} entries, got {own.shape} and {grown.shape}.")
-    known = np.isfinite(own) & np.isfinite(grown) & (own > 0.0)
+    there = np.isfinite(own) & (own > 0.0)
+    known = there & np.isfinite(grown)
+    if not there.any():
+        raise ValueError("errors must have a finite one to draw: the release tells none of these standard errors.")
     figure, (ax,) = blank_figure(1, (7.2, 1.6 + 0.42 * max(len(names), 3)))
     rows = np.arange(len(names), dtype=np.float64)
     raw = np.divide(own, grown, out=np.zeros_like(own), where=known)
     ax.hlines(rows[known], raw[known], own[known], color="0.6", linewidth=2.5)
-    styles = (("raw data, estimated from the release", raw, 0, "white"), ("release", own, 1, None))
-    for label, values, j, face in styles:
+    styles = (("raw data, estimated from the release", raw, known, 0, "white"), ("release", own, there, 1, None))
+    for label, values, drawn, j, face in styles:
         colour = COLOURS[j % COUNT]
         ax.plot(
-            values[known],
-            rows[known],
+            values[drawn],
+            rows[drawn],
             linestyle="none",
             marker=MARKERS[j % COUNT],
             color=colour,
             markerfacecolor=face or colour,
             markersize=8,
-            label=label,
+            label=label if drawn.any() else "raw data: unknown from this release",
         )
     for row in np.flatnonzero(known):
         ax.annotate(f"x {grown[row]:.2f}", (own[row], rows[row]), (9, -4), textcoords="offset points", fontsize=9)
-    labels = [name if there else f"{name} (unknown)" for name, there in zip(names, known, strict=True)]
+    said = np.where(known, "", np.where(there, " (raw data unknown)", " (unknown)"))
+    labels = [f"{name}{text}" for name, text in zip(names, said, strict=True)]
     ax.set(yticks=rows, yticklabels=labels, xlabel="standard error, in the units of the coefficient (log scale)")
     ax.set(xscale="log", title=title)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    if known.any():
-        ends = np.concatenate([raw[known], own[known]])
-        ax.set_xlim(ends.min() / 1.3, ends.max() * 1.9)
+    ends = np.concatenate([raw[known], own[there]])
+    ax.set_xlim(ends.min() / 1.3, ends.max() * 1.9)
     _plain_ticks(ax.xaxis)
     ax.grid(axis="x", color="0.92")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)

@@ -1,5 +1,6 @@
 """``privfit fit``: the numbers of the library from the file alone."""
 
+import numpy as np
 import pytest
 
 from privfit.mechanisms import load_release
@@ -11,6 +12,9 @@ from privfit.mechanisms import load_release
         (["--model", "logistic", "--target", "income", "--features", "age"], ["const", "age"]),
         (["--model", "linear", "--target", "hours", "--features", "age,region"], ["const", "age", "region"]),
         (["--model", "quantile", "--target", "hours", "--features", "age"], ["const", "age"]),
+        (["--model", "quantile", "--quantile", "0.4"], ["age", "hours"]),
+        (["--model", "huber", "--target", "hours", "--features", "age"], ["const", "age"]),
+        (["--model", "poisson", "--target", "region", "--features", "age"], ["const", "age"]),
         (["--model", "mean"], ["age", "hours"]),
         (["--model", "mean", "--features", "hours"], ["hours"]),
     ],
@@ -52,6 +56,7 @@ def test_fit_numbers_are_those_of_the_estimator(privfit, released):
         ),
         (["--target", "hours", "--features", "age", "--level", "2"], "--level must be"),
         (["--model", "mean", "--target", "hours"], "takes no --target"),
+        (["--model", "quantile", "--clusters", "region"], "takes no --clusters without a target"),
     ],
 )
 def test_fit_mistakes(privfit, released, options, words):
@@ -100,3 +105,56 @@ def test_clusters_are_a_column_released_as_it_is(privfit, released):
     assert [row["standard_error"] for row in found["coefficients"]] == pytest.approx(model.bse_.tolist())
     assert "was released with noise" in privfit.mistake("fit", released, *options, "--clusters", "income")
     assert "takes no --clusters" in privfit.mistake("fit", released, "--model", "mean", "--clusters", "region")
+
+
+@pytest.fixture(scope="module")
+def three_classes(tmp_path_factory):
+    """A release with little noise and a label of three classes, and groups of rows."""
+    import pandas as pd
+
+    from privfit.mechanisms import Box, Categories, Laplace, RandomizedResponse, release
+
+    rng = np.random.default_rng(2)
+    age = rng.uniform(0, 1, 4000)
+    index = np.stack([np.zeros(4000), age - 0.5, 2 * age - 1]) + rng.gumbel(size=(3, 4000))
+    frame = pd.DataFrame(
+        {"age": age, "grade": np.array(["a", "b", "c"])[index.argmax(axis=0)], "ward": np.arange(4000) % 9}
+    )
+    laws = {"age": Laplace(0.05), "grade": RandomizedResponse(4.0, categories=3)}
+    domain = (Box({"age": (0, 1)}), Categories({"grade": ["a", "b", "c"]}))
+    path = tmp_path_factory.mktemp("classes") / "three.parquet"
+    release(frame, laws, domain, public=["ward"], rng=3).save(path, allow_insecure=True)
+    return path
+
+
+@pytest.mark.parametrize("clusters", [None, "ward"])
+def test_three_classes_have_rows_for_each_against_the_first(privfit, three_classes, tmp_path, clusters):
+    from privfit.estimators import LogisticRegression
+
+    options = ["--model", "logistic", "--target", "grade", "--features", "age", "--report"]
+    options += [] if clusters is None else ["--clusters", clusters]
+    found = privfit.as_json("fit", three_classes, *options)
+    model = LogisticRegression().fit_release(load_release(three_classes), "grade", ["age"], clusters=clusters)
+    names = ["b: const", "b: age", "c: const", "c: age"]
+    assert [row["name"] for row in found["coefficients"]] == names
+    assert [row["estimate"] for row in found["coefficients"]] == pytest.approx(model.params_.tolist())
+    assert [row["standard_error"] for row in found["coefficients"]] == pytest.approx(model.bse_.tolist())
+    assert [row["name"] for row in found["efficiency"]["coefficients"]] == names
+    figure = tmp_path / "cost.svg"
+    code, text, err = privfit.call("fit", three_classes, *options, "--plot", figure)
+    assert code == 0 and err == "" and figure.stat().st_size > 5000
+    assert all(name in text for name in names)
+    assert privfit.call("fit", three_classes, *options[:6], "--plot", figure)[0] == 0
+
+
+def test_a_figure_of_unknown_raw_errors_costs_no_exit_code(privfit, tmp_path):
+    from privfit.mechanisms import Box, Laplace, release
+
+    path, figure = tmp_path / "noisy.csv", tmp_path / "cost.svg"
+    x = np.random.default_rng(1).uniform(0, 1, (300, 2))
+    release(x, Laplace((1.0, 1.0)), Box({0: (0, 1), 1: (0, 1)}), rng=1).save(path, allow_insecure=True)
+    options = ("--model", "quantile", "--quantile", 0.9, "--target", 1, "--features", 0, "--report")
+    cost = privfit.as_json("fit", path, *options)["efficiency"]["coefficients"]
+    assert all(row["factor"] is None for row in cost)  # too few records: the case is the one meant
+    code, text, err = privfit.call("fit", path, *options, "--plot", figure)
+    assert code == 0 and err == "" and ("no figure" in text) != figure.exists()

@@ -26,6 +26,16 @@ def test_errors_are_drawn_with_their_ratio_and_unknown_ones_are_named():
         plot_errors(["a"], [1.0, 2.0], [1.0, 2.0])
 
 
+def test_release_errors_are_drawn_alone_where_those_of_raw_data_are_unknown():
+    ax = plot_errors(["const", "age"], [0.2, 0.3], [np.inf, np.inf]).axes[0]
+    lines = drawn(ax)
+    assert_allclose(lines["release"][:, 0], [0.2, 0.3])
+    assert lines["raw data: unknown from this release"].size == 0 and not ax.texts
+    assert [tick.get_text() for tick in ax.get_yticklabels()][0] == "const (raw data unknown)"
+    with pytest.raises(ValueError, match="errors must have a finite one"):
+        plot_errors(["age"], [np.inf], [np.inf])
+
+
 def test_efficiency_against_the_budget():
     ax = plot_efficiency([1, 2, 8], {"SL": [np.inf, 4.0, 1.25], "ZIL": [5.0, 2.0, 1.1]})
     lines = drawn(ax)

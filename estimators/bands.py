@@ -21,7 +21,9 @@ __all__ = ["largest_t", "simultaneous_intervals", "sup_t"]
 Floats = NDArray[np.float64]
 
 
-def sup_t(covariance: Floats, level: float, draws: int = 20_000, random_state: Any = 0) -> float:
+def sup_t(
+    covariance: Floats, level: float, draws: int = 20_000, random_state: Any = 0, freedom: float = np.inf
+) -> float:
     """Critical value of the largest absolute t statistic.
 
     Parameters
@@ -33,6 +35,8 @@ def sup_t(covariance: Floats, level: float, draws: int = 20_000, random_state: A
     draws : int
         Simulations, at least 1000: the critical value has a Monte Carlo error of about 0.02 at 20,000.
     random_state : int, Generator or None
+    freedom : float
+        Degrees of freedom of the standard errors (clusters less one): the statistics share one of them.
 
     Returns
     -------
@@ -45,17 +49,17 @@ def sup_t(covariance: Floats, level: float, draws: int = 20_000, random_state: A
     """
     errors = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(errors, errors))
-    return largest_t(vectors * np.sqrt(np.maximum(values, 0.0)), level, draws, random_state)
+    return largest_t(vectors * np.sqrt(np.maximum(values, 0.0)), level, draws, random_state, freedom)
 
 
-def largest_t(root: Floats, level: float, draws: int, random_state: Any) -> float:
-    """Quantile of the largest absolute entry of ``root @ N(0, I)``, by simulation; exact for one entry.
+def largest_t(root: Floats, level: float, draws: int, random_state: Any, freedom: float = np.inf) -> float:
+    """Quantile of the largest absolute entry of ``root @ N(0, I)``, or of t, by simulation; exact for one entry.
 
     Parameters
     ----------
     root : ndarray, shape (m, r)
         Rows of length 1.
-    level, draws, random_state
+    level, draws, random_state, freedom
         As for `sup_t`.
 
     Returns
@@ -67,13 +71,14 @@ def largest_t(root: Floats, level: float, draws: int, random_state: Any) -> floa
     >>> round(largest_t(np.ones((1, 1)), 0.95, 1000, 0), 3)
     1.96
     """
-    from scipy.special import ndtri
+    from scipy.special import ndtri, stdtrit
 
     wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
     count = check_integer("draws", draws, 1000, 10_000_000, hint="More draws make the critical value exacter.")
     check_random_state(random_state)
     if len(root) == 1:
-        return float(ndtri(0.5 + wanted / 2.0))
+        upper = 0.5 + wanted / 2.0
+        return float(ndtri(upper) if np.isinf(freedom) else stdtrit(freedom, upper))
     rng = np.random.default_rng(random_state)
     largest = np.concatenate(
         [
@@ -81,11 +86,18 @@ def largest_t(root: Floats, level: float, draws: int, random_state: Any) -> floa
             for start in range(0, count, 1000)
         ]
     )
+    if np.isfinite(freedom):
+        largest /= np.sqrt(rng.chisquare(freedom, largest.size) / freedom)
     return float(np.quantile(largest, wanted))
 
 
 def simultaneous_intervals(
-    estimate: Floats, covariance: Floats, level: float, draws: int = 20_000, random_state: Any = 0
+    estimate: Floats,
+    covariance: Floats,
+    level: float,
+    draws: int = 20_000,
+    random_state: Any = 0,
+    freedom: float = np.inf,
 ) -> Floats:
     """Intervals that hold all at once; infinite for estimates without a standard error, which count for nothing.
 
@@ -93,7 +105,7 @@ def simultaneous_intervals(
     ----------
     estimate : ndarray, shape (m,)
     covariance : ndarray, shape (m, m)
-    level, draws, random_state
+    level, draws, random_state, freedom
         As for `sup_t`.
 
     Returns
@@ -115,6 +127,6 @@ def simultaneous_intervals(
     usable = np.isfinite(variances) & (variances > 0.0)
     if not usable.any():
         raise ValueError("simultaneous intervals need a finite, positive standard error; the fit has none.")
-    critical = sup_t(covariance[np.ix_(usable, usable)], level, draws, random_state)
+    critical = sup_t(covariance[np.ix_(usable, usable)], level, draws, random_state, freedom)
     reach = critical * np.sqrt(variances)
     return np.stack([estimate - reach, estimate + reach], axis=1)

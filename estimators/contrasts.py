@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_array
 
-__all__ = ["check_contrasts", "contrast_rows"]
+__all__ = ["check_contrasts", "contrast_rows", "place_of"]
 
 Floats = NDArray[np.float64]
 
@@ -37,15 +37,40 @@ def contrast_rows(contrasts: Any, names: Sequence[str]) -> Floats:
     """
     known = list(names)
     listed = [contrasts] if isinstance(contrasts, str) else contrasts
+    if isinstance(listed, np.ndarray) or hasattr(listed, "tolist"):
+        listed = listed.tolist()
     if isinstance(listed, Sequence) and listed and all(isinstance(name, str) for name in listed):
         for name in listed:
-            if name not in known:
-                raise ValueError(f"contrasts must name coefficients of the fit, {known[:12]}, got {name!r}.")
+            place_of(name, known)
         return np.eye(len(known))[[known.index(name) for name in listed]]
     rows = np.atleast_2d(check_array("contrasts", contrasts, hint="Or give names of coefficients."))
     if rows.ndim != 2 or rows.shape[1] != len(known) or not np.isfinite(rows).all():
         raise ValueError(f"contrasts must be a finite array of shape (m, {len(known)}), got shape {rows.shape}.")
     return rows
+
+
+def place_of(name: str, names: Sequence[str], parameter: str = "contrasts") -> int:
+    """Return the position of a coefficient.
+
+    Raises
+    ------
+    ValueError
+        If the fit has no coefficient of that name, or two.
+
+    Examples
+    --------
+    >>> place_of("b", ["a", "b"])
+    1
+    """
+    known = list(names)
+    if name not in known:
+        raise ValueError(f"{parameter} must name coefficients of the fit, {known[:12]}, got {name!r}.")
+    if known.count(name) > 1:
+        raise ValueError(
+            f"{parameter} must name one coefficient, but {name!r} is the name of {known.count(name)}: give rows or a "
+            "position instead, or rename the column."
+        )
+    return known.index(name)
 
 
 def check_contrasts(contrasts: Any, values: Any, names: Sequence[str]) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_number
 
-__all__ = ["confidence_intervals", "sandwich", "tail_probability", "unidentified"]
+__all__ = ["confidence_intervals", "full_rank", "sandwich", "tail_probability", "unidentified"]
 
 Floats = NDArray[np.float64]
 
@@ -119,3 +119,15 @@ def tail_probability(statistic: Any, count: int, freedom: float = np.inf) -> Any
     if np.isinf(freedom):
         return gammaincc(count / 2.0, np.asarray(statistic) / 2.0)
     return fdtrc(count, freedom, np.asarray(statistic) / count)
+
+
+def full_rank(covariance: Floats) -> bool:
+    """Whether a finite covariance matrix has full rank to 14 digits, whatever the units of its coordinates.
+
+    Examples
+    --------
+    >>> full_rank(np.diag([1.0, 1e-20])), full_rank(np.ones((2, 2)))
+    (True, False)
+    """
+    errors = np.sqrt(np.diag(covariance))
+    return bool(errors.all()) and bool(np.linalg.cond(covariance / np.outer(errors, errors)) <= 1e14)

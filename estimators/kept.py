@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.estimators.clusters import read_clusters
-from privfit.estimators.contrasts import check_contrasts
+from privfit.estimators.contrasts import check_contrasts, place_of
 from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
@@ -219,9 +219,7 @@ class RecordsMixin:
 
     def _place(self, coefficient: Any) -> int:
         if isinstance(coefficient, str):
-            if coefficient not in self._names:
-                raise ValueError(f"coefficient must be one of {self._names[:12]}, got {coefficient!r}.")
-            return self._names.index(coefficient)
+            return place_of(coefficient, self._names, "coefficient")
         if isinstance(coefficient, (bool, np.bool_)) or not isinstance(coefficient, (int, np.integer)):
             raise TypeError(f"coefficient must be a name or a position, got {type(coefficient).__name__}.")
         if not 0 <= coefficient < self.params_.size:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit.accounting.validation import check_array, check_integer, check_number
+from privfit.estimators.inference import full_rank
 
 __all__ = ["ConfidenceRegion"]
 
@@ -65,7 +66,7 @@ class ConfidenceRegion:
         wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
         if not np.isfinite(covariance).all():
             raise ValueError("contrasts must involve identified coefficients only: a standard error is infinite.")
-        if np.linalg.cond(covariance) > 1e14:
+        if not full_rank(covariance):
             raise ValueError("contrasts must have independent rows with positive variances; drop some.")
         m = centre.size
         square = 2.0 * gammaincinv(m / 2.0, wanted) if np.isinf(freedom) else m * fdtri(m, freedom, wanted)

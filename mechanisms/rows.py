@@ -46,8 +46,19 @@ def choose_rows(frame: Any, rows: Any, count: int) -> tuple[Any, int]:
         )
     if mask.shape != (count,):
         raise ValueError(f"rows must have shape ({count},), one entry per row of the release, got {mask.shape}.")
+    own, wanted = getattr(rows, "index", None), getattr(frame, "index", None)
+    if hasattr(own, "equals") and not (own.equals(wanted) if wanted is not None else _counts(own)):
+        raise ValueError(
+            "rows must have the index of release.frame, got a pandas Series with another one (sorted, sampled or of "
+            "another table). Make it from release.frame, or pass rows.to_numpy() if its order is that of the rows."
+        )
     kept = int(np.count_nonzero(mask))
     if kept == 0:
         raise ValueError(f"rows must be true for at least one of the {count:,} rows, got none.")
     chosen = pick_rows(frame, mask)
     return (chosen.reset_index(drop=True) if hasattr(chosen, "reset_index") else chosen), kept
+
+
+def _counts(index: Any) -> bool:
+    """Whether a pandas index numbers the rows from 0."""
+    return bool(np.array_equal(np.asarray(index), np.arange(len(index))))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
+from scipy.integrate import quad
+from scipy.stats import chi2, norm, t
 
 from privfit.estimators import LinearRegression, Mean
 from privfit.estimators.bands import simultaneous_intervals, sup_t
@@ -63,3 +64,15 @@ def test_coverage_of_all_means_at_once():
             into.append(bool(((ends[:, 0] <= 0) & (ends[:, 1] >= 0)).all()))
     assert 0.85 < np.mean(joint) < 0.94
     assert np.mean(single) < 0.75
+
+
+def test_few_clusters_widen_the_band_as_they_widen_each_interval():
+    """One statistic: Student's t. Equal ones: the same. Independent ones share their scale: chi-squared mixture."""
+    assert_allclose(sup_t(np.array([[2.0]]), 0.9, freedom=4.0), t.ppf(0.95, 4))
+    assert_allclose(sup_t(np.ones((3, 3)), 0.9, 200_000, freedom=4.0), t.ppf(0.95, 4), rtol=0.02)
+    found = sup_t(np.eye(2), 0.9, 200_000, 1, 4.0)
+    inside = quad(lambda v: (2 * norm.cdf(found * np.sqrt(v / 4)) - 1) ** 2 * chi2.pdf(v, 4), 0, 60)[0]
+    assert_allclose(inside, 0.9, atol=0.005)
+    x = np.random.default_rng(0).normal(size=(400, 1))
+    fit = LinearRegression().fit(x, x[:, 0] + np.random.default_rng(1).normal(size=400), clusters=np.arange(400) % 5)
+    assert (np.diff(fit.simultaneous_intervals()) >= np.diff(fit.conf_int())).all()

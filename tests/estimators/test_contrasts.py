@@ -44,3 +44,21 @@ def test_what_is_no_contrast(contrasts, error, words):
     with pytest.raises(error, match=words):
         check_contrasts(contrasts, 0.0, ["const", "age", "dose"])
     assert_array_equal(contrast_rows(["dose"], ["const", "age", "dose"]), [[0, 0, 1]])
+
+
+def test_arrays_of_names_and_names_that_are_two():
+    fit = LinearRegression().fit(X, Y, keep_records=True)
+    for names in (np.array(["age", "dose"]), pd.Index(["age", "dose"])):
+        assert fit.wald_test(names) == fit.wald_test(np.eye(3)[1:])
+    twice = LinearRegression().fit(X.rename(columns={"dose": "const"}), Y, keep_records=True)
+    for asked in (twice.wald_test, twice.score_test, twice.score_interval):
+        with pytest.raises(ValueError, match="'const' is the name of 2"):
+            asked("const")
+
+
+def test_units_do_not_matter():
+    """A column times 1e9: the same tests."""
+    fit = LinearRegression().fit(X, Y)
+    scaled = LinearRegression().fit(X * [1.0, 1e9], Y)
+    assert scaled.wald_test(["age", "dose"]) == pytest.approx(fit.wald_test(["age", "dose"]), rel=1e-8)
+    assert scaled.confidence_region(["age", "dose"]).contains(scaled.coef_)

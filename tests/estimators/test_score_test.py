@@ -95,7 +95,7 @@ def test_mistakes():
             fit.score_test(*arguments)
         with pytest.raises(ValueError, match=words):
             fit.wald_test(*arguments)
-    with pytest.raises(ValueError, match="coefficient must be one of"):
+    with pytest.raises(ValueError, match="coefficient must name coefficients of the fit"):
         fit.score_interval("age")
     with pytest.raises(ValueError, match="from 0 to 2"):
         fit.score_interval(3)

@@ -54,3 +54,19 @@ def test_arrays():
 def test_what_is_no_mask(rows, error, words):
     with pytest.raises(error, match=words):
         release(X, Laplace(3.0), Box({0: (0, 10)}), public=[1]).subset(rows)
+
+
+def test_a_series_of_another_order_is_refused():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for table in (frame, pl.DataFrame(X, schema=["a", "b"]), pa.table({"a": X[:, 0], "b": X[:, 1]})):
+        out = release(table, Laplace(3.0), BOX, public=["b"])
+        mask = pd.Series(MASK)
+        assert out.subset(mask).n_rows == 3
+        with pytest.raises(ValueError, match="rows must have the index of release.frame"):
+            out.subset(mask.iloc[::-1])
+        assert out.subset(mask.iloc[::-1].to_numpy()).n_rows == 3
+
+
+def test_all_rows_are_a_copy():
+    out = release(X, Laplace(3.0), Box({0: (0, 10)}), public=[1])
+    assert not np.shares_memory(out.subset(np.ones(6, bool)).frame, out.frame)

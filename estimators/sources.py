@@ -138,7 +138,7 @@ def released_sources(
             for own, s in zip(releases, sources, strict=True)
         ]
     if len(sources) > 1:
-        _check_public(sources, names)
+        _check_public(sources, names, target)
     return names, [sources]
 
 
@@ -205,16 +205,20 @@ def _check_fit(
             )
 
 
-def _check_public(sources: Sequence[Source], names: Sequence[Any]) -> None:
+def _check_public(sources: Sequence[Source], names: Sequence[Any], target: Any) -> None:
     """Refuse releases of which columns without noise differ: their rows are not the same, or in another order."""
     plain = [j for j in range(len(names)) if all(source.model.variances[j] == 0.0 for source in sources)]
-    if not plain:
+    known = target is not None and all(s.model.variances[-1] == 0.0 and s.model.keep == 1.0 for s in sources)
+    if not plain and not known:
         return
     for pieces in zip(*(source.pieces() for source in sources), strict=True):
-        for x, _ in pieces[1:]:
-            different = [j for j in plain if not np.array_equal(x[:, j], pieces[0][0][:, j])]
+        first, response = pieces[0]
+        for x, y in pieces[1:]:
+            different = [names[j] for j in plain if not np.array_equal(x[:, j], first[:, j])]
+            if known and not np.array_equal(np.asarray(y), np.asarray(response)):
+                different.append(target)
             if different:
                 raise ValueError(
-                    f"the column {names[different[0]]!r} must be the same in all releases with same_rows=True, as it "
+                    f"the column {different[0]!r} must be the same in all releases with same_rows=True, as it "
                     "has no noise: these are other rows, or in another order. Leave same_rows out for disjoint records."
                 )

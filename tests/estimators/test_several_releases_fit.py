@@ -108,6 +108,19 @@ def test_repeated_releases_from_disk_and_with_labels(tmp_path):
         LinearSVC().fit_release(outs, "l", same_rows=True)
 
 
+def test_rows_of_another_order_are_found_by_a_public_response(tmp_path):
+    frame, box = people(500), pm.Box({"a": (-3, 3), "b": (-3, 3)})
+    outs = [pm.release(frame, pm.SymmetricLaplace(0.5), box, public=["y"], rng=seed) for seed in (1, 2)]
+    LinearRegression().fit_release(outs, "y", same_rows=True)
+    turned = pm.Release(**{**vars(outs[1]), "frame": outs[1].frame.iloc[::-1]})
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for out, path in zip((outs[0], turned), paths, strict=True):
+        out.save(path, allow_insecure=True)
+    for pair in ([outs[0], turned], paths):
+        with pytest.raises(ValueError, match="the column 'y' must be the same in all releases with same_rows=True"):
+            LinearRegression().fit_release(pair, "y", same_rows=True)
+
+
 def test_releases_that_do_not_fit_together():
     frame = people()
     outs = [released(frame, pm.Laplace(0.3), 1), released(frame[:-1], pm.Laplace(0.3), 2)]

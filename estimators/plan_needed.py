@@ -36,7 +36,7 @@ from privfit.estimators.problem import Problem, Sample, build_problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import minimise
 
-__all__ = ["TRIALS", "records_without_warning", "share_of_warnings"]
+__all__ = ["CLOSE", "TRIALS", "records_without_warning", "share_of_warnings"]
 
 Floats = NDArray[np.float64]
 TRIALS = 40
@@ -49,7 +49,8 @@ _RATIO = 16.0
 _MARGIN = 0.8
 """For fits that also choose a bandwidth: their curvature errors spread more than those of trials at one bandwidth (a
 quarter of median fits warned where 3 of 40 trials did)."""
-_CLOSE = 1.8
+CLOSE = 1.8
+"""Ratio up to which the number is narrowed down."""
 
 
 def records_without_warning(task: Any, design: Design, model: NoiseModel, first: float, bandwidth: Any) -> float:
@@ -72,7 +73,7 @@ def records_without_warning(task: Any, design: Design, model: NoiseModel, first:
     """
     passes, fails = math.inf, max(first, 10.0)
     n = 6.0 * fails
-    while passes > _CLOSE * fails:
+    while passes > CLOSE * fails:
         if n > _LARGEST:
             return min(passes, _RATIO * max(first, 10.0)) if first > _LARGEST / _RATIO else max(n, _LARGEST)
         if share_of_warnings(task, design, model, n, bandwidth(round(n)), _ALLOWED) > _ALLOWED / TRIALS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.diagnostics import round_up
+from privfit.estimators.plan_needed import CLOSE
+from privfit.estimators.plan_records import UNIFORM
 from privfit.estimators.plan_row import LARGEST_N, PlanRow, count_text, law_text
 
 if TYPE_CHECKING:
@@ -40,6 +43,10 @@ class PlanReport:
         Plausible coefficients.
     design : str
         What the errors were integrated over.
+    public : tuple
+        Columns of the task that are published as they are.
+    domain : str
+        The domain as an expression of Python; empty where that would not say all of it.
     raw : ndarray, shape (p,)
         Standard errors of a fit to the raw data.
     rows : tuple of PlanRow
@@ -63,6 +70,8 @@ class PlanReport:
     coefficient: str | None
     theta: Floats
     design: str
+    public: tuple[Any, ...]
+    domain: str
     raw: Floats
     rows: tuple[PlanRow, ...]
     size: Callable[[Floats], float] = field(repr=False)
@@ -141,20 +150,58 @@ class PlanReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, ready for JSON."""
-        keys = ("task", "budget", "protect", "n", "coefficient", "design")
-        plain = {key: getattr(self, key) for key in keys}
+        keys = ("task", "budget", "protect", "n", "coefficient", "design", "domain")
+        plain = {key: getattr(self, key) for key in keys} | {"public": list(self.public)}
         return plain | {
             "coefficients": self.names,
             "theta": self.theta.tolist(),
             "raw_standard_errors": self.raw.tolist(),
             "raw_wanted": self.size(self.raw),
             "best": self.best.mechanism if any(row.law is not None for row in self.rows) else None,
+            "suffices": self.suffices,
             "mechanisms": [row.to_dict() for row in self.rows],
         }
+
+    @property
+    def suffices(self) -> bool:
+        """Whether n is enough for a fit under at least one mechanism."""
+        return any(row.usable for row in self.rows)
+
+    @property
+    def protected(self) -> str:
+        """What is protected, in words."""
+        return f"protecting one {self.protect}" + (
+            f" but for its {', '.join(map(str, self.public))}" if self.public else ""
+        )
+
+    def warnings(self) -> list[str]:
+        """Return what has to be read before the table: columns without protection, and that nothing suffices."""
+        out = []
+        if self.public:
+            one = len(self.public) == 1
+            listed = ", ".join(map(str, self.public))
+            out.append(f"NOT PROTECTED: {listed} {'is published as it is' if one else 'are published as they are'}.")
+        served = [row for row in self.rows if row.law is not None]
+        if served and not self.suffices:
+            least = min(served, key=lambda row: row.records_needed)
+            out.append(
+                f"NONE OF THESE SUFFICES at n = {self.n:,}: the best would need about "
+                f"{count_text(least.records_needed)} records ({least.mechanism})."
+            )
+        return out
 
     def notes(self) -> list[str]:
         """Return what a reader of the table has to know, one sentence each."""
         out = [f"Design: {self.design}."]
+        if self.design.startswith(UNIFORM) and self.theta.size:
+            out.append(
+                "Real columns spread less than a uniform design, so expect larger errors and a larger n: pass a pilot "
+                "(pilot=, --pilot FILE) or covariance=."
+            )
+        if any(row.records_needed for row in self.rows):
+            out.append(
+                f"needs n: from so many records on fewer than one fit in ten warns; known to about a factor {CLOSE}."
+            )
         for row in self.rows:
             if row.exact_records >= 1:
                 out.append(
@@ -181,7 +228,8 @@ class PlanReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.task}, n = {self.n:,}, {self.budget}, protecting one {self.protect}",
+            *self.warnings(),
+            f"{self.task}, n = {self.n:,}, {self.budget}, {self.protected}",
             f"Standard errors ({self.deciding}); raw data: {self.size(self.raw):.4g}",
             "",
         ]
@@ -196,13 +244,17 @@ class PlanReport:
             if row.law is None:
                 continue
             needed = count_text(row.records_needed)
-            star = "*" if row is best else " "
+            star = "*" if row is best and row.usable else " "
             lines.append(
-                f"{star}{row.mechanism:<21}{row.wanted:>16.4g}{row.factor:>9.3g}{row.n_effective:>14,.0f}"
+                f"{star}{row.mechanism:<21}{row.wanted:>16.4g}{row.factor:>9.4g}{row.n_effective:>14,.0f}"
                 f"{needed:>13}  {law_text(row.law)}"
             )
+        if not best.usable:
+            return "\n".join([*lines, "", *self.notes()])
         each = ", ".join(f"{name} {error:.4g}" for name, error in zip(self.names, best.standard_errors, strict=True))
-        lines += ["", f"Best: {best.mechanism}, with standard errors {each}.", f"Release with: {best.release_code}"]
+        domain = self.domain or "...  # the domain of this plan"
+        lines += ["", f"Best: {best.mechanism}, with standard errors {each}.", "Release with:"]
+        lines += ["  import privfit", f"  domain = {domain}", f"  released = {best.release_code}"]
         return "\n".join([*lines, "", *self.notes()])
 
     @property
@@ -222,23 +274,18 @@ class PlanReport:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default. `privfit.figures.plot_plan` also draws errors against epsilon.
+            Where to draw; a new figure by default.
         sizes : sequence of int, optional
             Numbers of records; by default from a tenth of n to ten times n.
 
         Returns
         -------
         matplotlib.axes.Axes
+            As of `privfit.figures.plot_plan`, which also draws errors against epsilon.
         """
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(7.0, 4.5), layout="constrained").add_subplot()
-        for label, n, errors in self.lines(sizes):
-            ax.plot(n, errors, label=label)
-        ax.set(xscale="log", yscale="log", xlabel="records n", ylabel="standard error")
-        ax.legend(frameon=False)
-        return ax
+        # Figures lie a layer above the estimators, which know them by name alone.
+        drawn: Axes = import_module("privfit.figures").plot_plan(self, ax, sizes=sizes)
+        return drawn
 
     def lines(self, sizes: Sequence[int] | None = None) -> list[tuple[str, Floats, Floats]]:
         """Return ``(label, n, standard errors)`` of raw data and of each mechanism, for a picture."""

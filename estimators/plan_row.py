@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.estimators.diagnostics import round_up
+from privfit.estimators.plan_code import release_code
 from privfit.estimators.plan_errors import Prediction
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ class PlanRow:
     wanted : float
         The standard error that decides: of the chosen coefficient, or the geometric mean over the slopes.
     factor : float
-        Growth of standard errors against raw data, over all directions (see `Efficiency`).
+        `wanted` over the same of the raw data.
     n_effective : float
-        Raw records that would estimate as well.
+        Raw records that would estimate as well: ``n / factor^2``.
     exact_records : float
         Expected number of records that come out without noise.
     n : int
@@ -51,6 +52,8 @@ class PlanRow:
         Relative standard error of the prediction from its random draws; 0 where it is exact for the design.
     bandwidth : float
         Smoothing of a check loss at this n, in the units of the response (0: none).
+    columns, public : tuple
+        Columns that are released under the law, and those that are published as they are.
 
     Examples
     --------
@@ -69,6 +72,8 @@ class PlanRow:
     n: int = 0
     monte_carlo: float = 0.0
     bandwidth: float = 0.0
+    columns: tuple[Any, ...] = ()
+    public: tuple[Any, ...] = ()
     predict: Callable[[int], Prediction] | None = field(default=None, repr=False)
     need: Callable[[], float] | None = field(default=None, repr=False)
 
@@ -87,20 +92,8 @@ class PlanRow:
 
     @property
     def release_code(self) -> str:
-        """The line of Python that releases a table under this law; empty without one."""
-        if self.law is None:
-            return ""
-        laws = f"{{{', '.join(f'{key!r}: {own!r}' for key, own in self._laws())}}}" if self._laws() else ""
-        if not laws:
-            return f"{self.law!r}.release(table, domain=domain)"
-        return f"privfit.release(table, {laws}, domain=domain)"
-
-    def _laws(self) -> list[tuple[Any, Any]]:
-        """Laws of a product by column or tuple of columns; none of a plain law."""
-        found = []
-        for columns, own in getattr(self.law, "items", ()):
-            found.append((columns[0] if len(columns) == 1 else columns, own))
-        return found
+        """The line of Python that releases a table under this law (`PlanReport.domain`); empty without one."""
+        return "" if self.law is None else release_code(self.law, self.columns, self.public)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain values, ready for JSON (numbers that are not finite as None)."""

@@ -8,6 +8,7 @@ of zero-inflated noise, the split of epsilon between label and columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_choice, check_integer
-from privfit.estimators.efficiency import compare
 from privfit.estimators.plan_budget import Parts
+from privfit.estimators.plan_code import domain_code
 from privfit.estimators.plan_columns import read_columns_design
 from privfit.estimators.plan_design import read_design
-from privfit.estimators.plan_errors import Prediction
 from privfit.estimators.plan_mechanisms import MECHANISMS, Found, search
 from privfit.estimators.plan_noise import CommonNumbers
 from privfit.estimators.plan_predictor import Predictor
@@ -29,6 +29,7 @@ from privfit.estimators.plan_row import PlanRow
 from privfit.estimators.plan_task import TASKS, deciding_error, declared_interval, read_roles, read_task, task_title
 from privfit.estimators.regression import IndexRegression
 from privfit.mechanisms import Law
+from privfit.mechanisms.domains import as_domains
 from privfit.mechanisms.law import check_protect
 
 __all__ = ["TASKS", "plan"]
@@ -77,7 +78,7 @@ def plan(
         Some of "gaussian", "laplace", "symmetric-laplace", "generalized-laplace", "zil" (all by default), or laws
         that are taken as they are.
     target : str or int
-        Column that a regression explains; one outside the domain is released as it is.
+        Column that a regression explains; one outside the domain is published as it is, and the report says so.
     features : sequence, optional
         Columns that explain, or that are described; by default those of the domain (labels for a mean only).
     pilot : mapping, data frame or array, optional
@@ -148,7 +149,9 @@ def plan(
 
     raw = predict(None, count)
     found = _candidates(mechanisms, parts, budget, domain, protect, error, say)
-    done = [_row(own, predict, raw, size, count) for own in found]
+    noised = tuple(c for part in as_domains(domain) for c in part.columns)
+    public = tuple(c for c in (*columns, *([] if target is None else [target])) if c not in noised)
+    done = [_row(own, predict, size(raw.standard_errors), size, count, noised, public) for own in found]
     done.sort(key=lambda row: (round(float(np.log(row.wanted)), 3), row.exact_records))
 
     def again(other: Any) -> PlanReport:
@@ -181,6 +184,8 @@ def plan(
         coefficient=None if coefficient is None else str(coefficient),
         theta=design.theta,
         design=design.source,
+        public=public,
+        domain=domain_code(domain),
         raw=raw.standard_errors,
         rows=tuple(done),
         size=size,
@@ -217,9 +222,11 @@ def _candidates(
 def _row(
     found: Found,
     predict: Predictor,
-    raw: Prediction,
+    raw: float,
     size: Callable[[Floats], float],
     n: int,
+    columns: tuple[Any, ...],
+    public: tuple[Any, ...],
 ) -> PlanRow:
     law = found.law
     if law is None:
@@ -228,19 +235,22 @@ def _row(
         own = predict(law, n)
     except (NotImplementedError, ValueError) as reason:
         return PlanRow(found.mechanism, None, str(reason))
-    cost = compare(own.covariance, raw.covariance, n, "predicted")
+    wanted = size(own.standard_errors)
+    factor = wanted / raw if raw > 0.0 else math.inf
     return PlanRow(
         found.mechanism,
         law,
         "",
         own.standard_errors,
-        size(own.standard_errors),
-        cost.overall,
-        cost.n_effective,
+        wanted,
+        factor,
+        n / factor**2,
         n * law.exact_fraction,
         n,
         own.monte_carlo,
         own.bandwidth,
+        columns,
+        public,
         lambda other: predict(law, other),
         lambda: predict.needed(law, own.needed),
     )

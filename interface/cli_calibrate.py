@@ -21,7 +21,8 @@ from privfit.cli_common import (
 
 __all__ = ["calibrate", "calibrate_law"]
 
-ADDITIVE = ("gaussian", "laplace", "symmetric-laplace", "zil", "best")
+ADDITIVE = ("gaussian", "laplace", "symmetric-laplace", "generalized-laplace", "zil", "best")
+"""The third and fourth are one: symmetric-laplace of any shape."""
 MECHANISMS = (*ADDITIVE, "randomized-response", "all")
 
 
@@ -44,7 +45,10 @@ def calibrate(
     mechanism: Annotated[str, typer.Option(help="One of " + ", ".join(MECHANISMS) + ".")] = "all",
     shape: Annotated[
         int | None,
-        typer.Option(help="Shape of symmetric-laplace; the best one by default.", show_default=False),
+        typer.Option(
+            help="Shape of symmetric-laplace (or generalized-laplace, a synonym); the best one by default.",
+            show_default=False,
+        ),
     ] = None,
     delta0: Annotated[
         float | None,

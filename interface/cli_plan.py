@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,26 +15,18 @@ from privfit.cli_common import (
     PlotFile,
     check_figure_path,
     emit,
-    number_text,
     read_bounds,
     read_labels,
     read_numbers,
     read_target,
     save_figure,
-    simple_table,
     working,
 )
+from privfit.cli_plan_show import release_command, show_plan
 
 __all__ = ["plan"]
 
 FIGURES = ("n", "epsilon")
-MECHANISM_NAMES = {
-    "Gaussian": "gaussian",
-    "Laplace": "laplace",
-    "SymmetricLaplace": "symmetric-laplace",
-    "ZeroInflatedLaplace": "zil",
-}
-"""Names of laws in ``privfit release``."""
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Budgets of the figure against epsilon, over the one that is planned."""
 
@@ -47,6 +39,10 @@ def plan(
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME:LABEL,LABEL", help="A column of labels that will be released."),
+    ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column that will be published UNCHANGED; nothing protects it."),
     ] = None,
     task: Annotated[str, typer.Option(help="mean, linear, logistic, or quantile.")] = "mean",
     target: Annotated[
@@ -128,8 +124,9 @@ def plan(
     bounds, labels = read_bounds(column or []), read_labels(label or [])
     numbers = None if theta is None else read_numbers("--theta", theta)
     wanted = None if features is None else [name.strip() for name in features.split(",")]
+    open_columns = _public(public or [], {*bounds, *labels}, [*([] if target is None else [target]), *(wanted or [])])
     with working("planning") as say:
-        records, dropped = (None, 0) if pilot is None else _pilot(pilot, bounds, labels, target)
+        records, dropped = (None, 0) if pilot is None else _pilot(pilot, bounds, labels, open_columns)
         found = planning.plan(
             _task(task, target, quantile),
             budget,
@@ -145,12 +142,19 @@ def plan(
             protect=protect,
             progress=lambda name: say(f"planning {name}"),
         )
-        payload = found.to_dict() | {"notes": found.notes(), "pilot_rows_dropped": dropped}
+        unchanged = (*dict.fromkeys([*found.public, *(public or [])]),)
+        rows = tuple(dataclasses.replace(row, public=unchanged) for row in found.rows)
+        found = dataclasses.replace(found, public=unchanged, rows=rows)
+        payload = found.to_dict() | {
+            "warnings": found.warnings(),
+            "notes": found.notes(),
+            "pilot_rows_dropped": dropped,
+        }
         if standard_error is not None:
             say("looking for n")
             payload |= {"standard_error": standard_error, "required_n": _required(found, standard_error)}
-    payload["command"] = _command(found, column or [], label or [], target, epsilon, delta)
-    emit(payload, as_json, lambda console: _show(console, found, payload))
+    payload["command"] = release_command(found, column or [], label or [], epsilon, delta)
+    emit(payload, as_json, lambda console: show_plan(console, found, payload))
     if plot is not None:
         with working("drawing") as say:
             save_figure(_figure(found, budget, figure, say), plot)
@@ -173,11 +177,23 @@ def _domain(bounds: dict[str, Any], labels: dict[str, list[str]]) -> Any:
     return tuple([*parts, Categories(labels)] if labels else parts)
 
 
-def _pilot(path: Path, bounds: dict[str, Any], labels: dict[str, list[str]], target: str | None) -> tuple[Any, int]:
+def _public(public: Sequence[str], declared: set[str], roles: Sequence[str]) -> list[str]:
+    """Columns of the task that are published as they are; none is published that nobody asked to publish."""
+    if both := [name for name in public if name in declared]:
+        raise ValueError(f"--public {both[0]}: the column is declared with --column or --label; choose one of them.")
+    for name in roles:
+        if name not in declared and name not in public:
+            raise ValueError(
+                f"{name} is not among the declared columns: add --label {name}:<labels> (or --column), or --public "
+                f"{name} if it may be published as it is."
+            )
+    return [name for name in dict.fromkeys(roles) if name not in declared]
+
+
+def _pilot(path: Path, bounds: dict[str, Any], labels: dict[str, list[str]], public: list[str]) -> tuple[Any, int]:
     """Complete records of a file, as ``{column: values}``, and how many others there were."""
     from privfit.reading import read_private_table
 
-    public = [target] if target is not None and target not in {*bounds, *labels} else []
     table, typed, _ = read_private_table(path, [*bounds, *public], labels, [])
     numeric = {name: np.asarray(table[name].to_numpy(), float) for name in [*bounds, *public]}
     texts = {
@@ -207,36 +223,6 @@ def _required(found: Any, standard_error: float) -> dict[str, int | None]:
     return needed
 
 
-def _command(
-    found: Any,
-    columns: Sequence[str],
-    labels: Sequence[str],
-    target: str | None,
-    epsilon: float | None,
-    delta: float | None,
-) -> str | None:
-    """Return the command that releases a table under the best law; None where the budget is no epsilon and delta."""
-    if epsilon is None or all(row.law is None for row in found.rows):
-        return None
-    words = ["privfit", "release", "TABLE", "OUT"]
-    for option, values in (("--column", columns), ("--label", labels)):
-        words += [word for value in values for word in (option, value)]
-    words += ["--epsilon", f"{epsilon:.10g}", "--delta", f"{delta:.10g}"]
-    share: list[str] = []
-    for _, own in found.best.law.items:
-        if hasattr(own, "categories"):
-            share = ["--label-epsilon", f"{own.epsilon:.6g}"] if columns and found.protect == "record" else []
-            continue
-        words += ["--mechanism", MECHANISM_NAMES[type(own).__name__]]
-        for name in ("shape", "delta0"):
-            words += [f"--{name}", f"{getattr(own, name):.10g}"] if hasattr(own, name) else []
-    words += share
-    declared = {value.split(":")[0] for value in [*columns, *labels]}
-    words += ["--public", target] if target is not None and target not in declared else []
-    words += ["--protect", "attribute"] if found.protect == "attribute" else []
-    return shlex.join(words)
-
-
 def _figure(found: Any, budget: Any, against: str, say: Callable[[str], None]) -> Any:
     from privfit.accounting import Budget
     from privfit.figures import plot_plan
@@ -248,37 +234,4 @@ def _figure(found: Any, budget: Any, against: str, say: Callable[[str], None]) -
     for epsilon in epsilons:
         say(f"planning epsilon = {epsilon:g}")
         plans[epsilon] = found.again(Budget(epsilon, budget.delta))
-    return plot_plan(plans).figure
-
-
-def _show(console: Any, found: Any, payload: dict[str, Any]) -> None:
-    from privfit.estimators.plan_row import count_text, law_text
-
-    required = payload.get("required_n", {})
-    header = ["mechanism", found.error_title, "x raw data", "worth raw n", "fits from n"]
-    if required:
-        header.append(f"n for {payload['standard_error']:g}")
-    body = []
-    served = [row for row in found.rows if row.law is not None]
-    for row in served:
-        cells: list[Any] = [row.mechanism, row.wanted, row.factor, f"{row.n_effective:,.0f}"]
-        cells.append(count_text(row.records_needed))
-        if required:
-            cells.append("none" if required[row.mechanism] is None else f"{required[row.mechanism]:,}")
-        body.append(cells)
-    console.print(f"{found.task}, {found.budget}, protecting one {found.protect}", markup=False)
-    if served:
-        title = f"Predicted standard errors ({found.deciding}) from {found.n:,} records; "
-        title += f"raw data: {number_text(payload['raw_wanted'])}"
-        console.print(simple_table(title, header, body))
-        console.print(f"Best: {found.best.mechanism}, {law_text(found.best.law)}", markup=False)
-        errors = found.best.standard_errors
-        text = ", ".join(f"{name} {value:.4g}" for name, value in zip(found.names, errors, strict=True))
-        console.print(f"Its standard errors: {text}", markup=False)
-        if payload["command"] is not None:
-            console.print("Release with:", markup=False)
-            console.print(f"  {payload['command']}", markup=False, soft_wrap=True)
-    if payload["pilot_rows_dropped"]:
-        console.print(f"{payload['pilot_rows_dropped']:,} incomplete pilot records left out.", markup=False)
-    for note in payload["notes"]:
-        console.print(note, markup=False, soft_wrap=True)
+    return plot_plan(plans, planned=budget.epsilon).figure

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["release"]
 
-MECHANISMS = ("best", "symmetric-laplace", "laplace", "gaussian", "zil")
+MECHANISMS = ("best", "symmetric-laplace", "generalized-laplace", "laplace", "gaussian", "zil")
 FILLED = (
     "Before the noise, a label that is missing or not declared counts as the FIRST declared label of its column, "
     "a missing number or --ordered label as the middle of its range, and a number outside its range as the nearest "

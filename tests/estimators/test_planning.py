@@ -100,8 +100,53 @@ def test_required_n_reaches_the_wanted_error():
 def test_too_few_records_are_said_to_be_too_few():
     found = plan("linear", Budget(1.0, 1e-6), BOX, 500, ["laplace", "gaussian"], target="b")
     assert not found.best.usable and found.best.records_needed > 500
-    assert "n = 500 is too few" in str(found) and f"*{found.best.mechanism}" in str(found)
+    text = str(found)
+    least = min(row.records_needed for row in found.rows)
+    first = f"NONE OF THESE SUFFICES at n = 500: the best would need about {least:,} records (laplace)."
+    assert text.splitlines()[0] == first and not found.suffices
+    assert "n = 500 is too few" in text and f" {found.best.mechanism}" in text
+    assert "Best:" not in text and "Release with" not in text and "*" not in text
     assert json.loads(json.dumps(found.to_dict()))["best"] == found.best.mechanism
+
+
+@pytest.mark.parametrize(("coefficient", "places"), [(None, [1, 2]), ("b", [2])])
+def test_the_factor_is_the_ratio_of_the_errors_beside_it(coefficient, places):
+    more = {"target": "c", "rows": 1000, "coefficient": coefficient}
+    found = plan("linear", Budget(4.0, 1e-6), (BOX, Box({"c": (0, 1)})), 20_000, ["laplace"], **more)
+    row = found.rows[0]
+    ratio = float(np.exp(np.mean(np.log(row.standard_errors[places] / found.raw[places]))))
+    assert row.factor == pytest.approx(ratio, rel=1e-12)
+    assert row.n_effective == pytest.approx(20_000 / ratio**2, rel=1e-12)
+    plain = found.to_dict()
+    assert plain["mechanisms"][0]["factor"] == pytest.approx(row.wanted / plain["raw_wanted"], rel=1e-12)
+
+
+def test_what_is_published_as_it_is_is_said_and_the_code_can_be_pasted():
+    import pandas as pd
+
+    import privfit
+
+    found = plan("linear", Budget(8.0, 1e-4), Box({"a": (-1, 1)}), 10**6, ["laplace"], target="wage", rows=1000)
+    assert str(found).startswith("NOT PROTECTED: wage is published as it is.\n")
+    assert found.public == ("wage",) and found.protected == "protecting one record but for its wage"
+    lines = [line[2:] for line in str(found).splitlines() if line.startswith("  ")]
+    names = {"table": pd.DataFrame({"wage": [1.0, 2.0], "a": [0.1, 0.2], "name": ["u", "v"]})}
+    exec("\n".join(lines), names)
+    released = names["released"]
+    assert isinstance(released, privfit.Release) and released.law == found.best.law
+    assert released.frame["wage"].tolist() == [1.0, 2.0] and "name" not in released.frame
+    inside = plan("linear", Budget(8.0, 1e-4), BOX, 10**6, ["laplace"], target="b", rows=1000)
+    assert "NOT PROTECTED" not in str(inside) and inside.public == ()
+
+
+def test_a_uniform_design_is_said_to_be_optimistic():
+    more = (Budget(8.0, 1e-4), BOX, 10**5, ["laplace"])
+    uniform = plan("linear", *more, target="b", rows=1000)
+    assert any("Real columns spread less" in note and "pilot" in note for note in uniform.notes())
+    pilot = {"a": np.linspace(-1, 1, 50), "b": np.linspace(-1, 1, 50) ** 2}
+    others = [plan("linear", *more, target="b", pilot=pilot, rows=1000), plan("mean", *more)]
+    assert not any("Real columns" in note for other in others for note in other.notes())
+    assert any("known to about a factor 1.8" in note for note in uniform.notes())
 
 
 # designs ---------------------------------------------------------------------------------------------------------
@@ -191,7 +236,8 @@ def test_plans_repeat_and_draw_their_lines():
     assert found.rows[0].standard_errors.tolist() == same.rows[0].standard_errors.tolist()
     lines = {label: errors for label, _, errors in found.lines([500, 5000])}
     assert lines["laplace"][1] == found.best.wanted and lines["raw data"][0] > lines["raw data"][1]
-    assert [line.get_label() for line in found.plot(sizes=[500, 5000]).lines] == ["raw data", "laplace"]
+    drawn = {line.get_label(): line.get_ydata() for line in found.plot(sizes=[500, 5000]).lines}
+    assert drawn["raw data"].tolist() == lines["raw data"].tolist() and "planned n = 5,000" in drawn
     looser = found.again(Budget(8.0, 1e-2))
     assert isinstance(looser, PlanReport) and looser.best.wanted < found.best.wanted
 

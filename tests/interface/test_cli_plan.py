@@ -68,14 +68,16 @@ def test_pilot_labels_and_reasons(privfit, public):
 def test_the_command_it_prints_makes_the_planned_release(privfit, public, tmp_path, mechanism):
     columns = [*AGE, "--column", "hours:1:99", "--label", "income:low,high"]
     budget = ["--epsilon", 4, "--delta", 1e-6, "--mechanism", mechanism]
-    found = privfit.as_json("plan", *columns, *budget, "--task", "linear", "--target", "hours", "--features", "age")
+    found = privfit.as_json("plan", *columns, *budget, "--theta", 0.3)
     words = shlex.split(found["command"])
     assert words[:4] == ["privfit", "release", "TABLE", "OUT"]
     out = tmp_path / "out.csv"
+    assert words[words.index("--mechanism") + 1] == mechanism
     code, _, err = privfit.call("release", public, out, *words[4:])
     assert code == 0, err
     law = load_release(out).law
-    planned = eval(found["mechanisms"][0]["release_code"].split("release(table, ")[1].split(", domain=")[0], vars(laws))
+    text = found["mechanisms"][0]["release_code"].split("]], ")[1].split(", domain=")[0]
+    planned = eval(text, {"privfit": laws})
     assert set(law.parts) == {key if isinstance(key, tuple) else (key,) for key in planned}
     for key, own in planned.items():
         same = law.parts[key if isinstance(key, tuple) else (key,)]
@@ -88,7 +90,7 @@ def test_the_command_it_prints_makes_the_planned_release(privfit, public, tmp_pa
 
 
 def test_attribute_level_and_public_targets_are_in_the_command(privfit, public):
-    more = ["--task", "linear", "--target", "hours", "--pilot", public, "--protect", "attribute"]
+    more = ["--task", "linear", "--target", "hours", "--pilot", public, "--protect", "attribute", "--public", "hours"]
     command = privfit.as_json("plan", *AGE, *TARGET, *FEW, *more)["command"]
     assert command.endswith("--mechanism laplace --public hours --protect attribute")
     assert privfit.as_json("plan", *AGE, "--gdp", 1, *FEW)["command"] is None
@@ -102,8 +104,16 @@ def test_one_reason_for_several_mechanisms_is_said_once(privfit):
 
 
 def test_a_target_that_is_released_as_it_is(privfit, public):
-    more = ["--task", "linear", "--target", "hours", "--pilot", public, "--coefficient", "age"]
-    found = privfit.as_json("plan", *AGE, *TARGET, *FEW, *more)
+    task = ["--task", "linear", "--target", "hours", "--pilot", public, "--coefficient", "age", "--n", 10**6]
+    task += ["--mechanism", "laplace"]
+    more = [*task, "--public", "hours"]
+    assert "hours is not among the declared columns: add --label hours:<labels>" in privfit.mistake(
+        "plan", *AGE, *TARGET, *task
+    )
+    text = privfit.call("plan", *AGE, *TARGET, *more, "--public", "ward")[1]
+    assert text.startswith("NOT PROTECTED: hours, ward are published as they are.\n")
+    assert "--public hours --public ward" in text and "Best:" in text
+    found = privfit.as_json("plan", *AGE, *TARGET, *more)
     assert found["theta"][1] == pytest.approx(0.5, abs=0.1) and found["coefficient"] == "age"
     median = privfit.as_json("plan", *AGE, *TARGET, "--mechanism", "laplace", "--task", "quantile", "--quantile", 0.9)
     assert median["task"] == "Quantile(0.9)" and median["mechanisms"][0]["bandwidth"] > 0
@@ -115,10 +125,19 @@ def test_shares_of_labels_need_no_numbers(privfit):
     assert found["mechanisms"][0]["wanted"] == pytest.approx((variance / 1000) ** 0.5, rel=1e-9)
 
 
+def test_where_nothing_suffices_nothing_is_recommended(privfit):
+    columns = [*AGE, "--column", "hours:1:99", "--task", "linear", "--target", "hours", "--mechanism", "laplace"]
+    text = privfit.call("plan", *columns, *TARGET, "--n", 500)[1]
+    assert text.startswith("NONE OF THESE SUFFICES at n = 500: the best would need about ")
+    assert "Best:" not in text and "Release with" not in text and "needs n" in text
+    wide = privfit.call("plan", *AGE, *TARGET, "--mechanism", "generalized-laplace", "--standard-error", 0.5)[1]
+    assert "│ generalized-laplace │" in wide  # whole, in 80 columns
+
+
 @pytest.mark.parametrize("against", ["n", "epsilon"])
 def test_figures_are_written(privfit, tmp_path, against):
     path = tmp_path / "plan.svg"
-    code, _, err = privfit.call("plan", *AGE, *TARGET, *FEW, "--figure", against, "--plot", path)
+    code, _, err = privfit.call("plan", *AGE, *TARGET, "--mechanism", "laplace", "--figure", against, "--plot", path)
     assert code == 0 and err == "" and path.stat().st_size > 1000
 
 
@@ -126,14 +145,34 @@ def test_figure_against_epsilon_falls_and_skips_what_cannot_serve():
     domain = (Box({"x": (0, 1)}), Categories({"y": [0, 1]}))
     more = {"target": "y", "rows": 1000}
     plans = {e: plan("logistic", Budget(e, 1e-6), domain, 10_000, ["laplace", "gaussian"], **more) for e in (4.0, 2.0)}
-    ax = plot_plan(plans, title="cost")
+    ax = plot_plan(plans, title="cost", planned=4.0)
     lines = {line.get_label(): line for line in ax.lines}
-    assert list(lines) == ["raw data", "laplace"] and ax.get_title() == "cost"
+    assert list(lines) == ["raw data", "laplace", "planned epsilon = 4"] and ax.get_title() == "cost"
     assert lines["laplace"].get_xdata().tolist() == [2.0, 4.0]
     assert np.diff(lines["laplace"].get_ydata())[0] < 0
     for wrong in ({}, 3, {1.0: "plan"}):
         with pytest.raises((ValueError, TypeError), match="plans"):
             plot_plan(wrong)
+
+
+def test_figure_against_n_is_faint_below_what_a_mechanism_needs():
+    """Two equal laws coincide; a line is whole from its needed n on, where the faint part joins it."""
+    law, box = laws.Laplace(0.5), Box({"x": (0, 1)})
+    twice = {"one": law, "two": law}
+    found = plan("linear", Budget(4.0, 1e-5), box, 2000, twice, target="y", rows=1000)
+    needed = found.row("one").records_needed
+    ax = plot_plan(found, sizes=[needed // 10, needed * 10])
+    lines = {line.get_label(): line for line in ax.lines}
+    assert "two (coincides with one)" in lines and "too few records: optimistic" in lines
+    whole = lines["one"].get_xydata()
+    assert whole[0, 0] == needed and whole[-1, 0] == needed * 10
+    n, errors = found.lines([needed // 10, needed * 10])[1][1:]
+    share = np.log(needed / n[0]) / np.log(n[1] / n[0])
+    assert whole[0, 1] == pytest.approx(errors[0] ** (1 - share) * errors[1] ** share)
+    faint = next(line for line in ax.lines if line.get_color() == "0.65")
+    assert faint.get_xdata().tolist() == [needed // 10, needed]
+    own = {line.get_label() for line in found.plot(sizes=[needed // 10, needed * 10]).lines}
+    assert {name for name in own if not name.startswith("_")} == {name for name in lines if not name.startswith("_")}
 
 
 @pytest.mark.parametrize(
@@ -145,6 +184,9 @@ def test_figure_against_epsilon_falls_and_skips_what_cannot_serve():
         ([*AGE, *TARGET, "--task", "linear"], "target must be given"),
         ([*AGE, *TARGET, "--mechanism", "magic"], "mechanisms must be one of"),
         ([*AGE, *TARGET, "--figure", "epsilon"], "--figure epsilon needs"),
+        ([*AGE, *TARGET, "--task", "logistic", "--target", "ill"], "--public ill if it may be published as it is"),
+        ([*AGE, *TARGET, "--features", "age,wage"], "wage is not among the declared columns"),
+        ([*AGE, *TARGET, "--public", "age"], "--public age: the column is declared"),
         ([*AGE, *TARGET, "--figure", "x"], "--figure must be one of"),
         ([*AGE, *TARGET, "--theta", "a"], "--theta must be finite numbers"),
         ([*AGE, *TARGET, "--standard-error", -1, *FEW], "standard_error must"),

@@ -26,6 +26,8 @@ FAINT: dict[str, Any] = {
     "markerfacecolor": "white",
 }
 
+GAP = "Where a line has no mark, its mechanism cannot serve: the plan at that budget says why."
+
 
 def plot_plan(
     plans: PlanReport | Mapping[float, PlanReport],
@@ -100,7 +102,8 @@ def plot_plan(
     if not isinstance(plans, PlanReport):
         panel.set_xticks(lines[0][1], [f"{epsilon:g}" for epsilon in lines[0][1]])
         panel.set_xticks([], minor=True)
-    finish([panel], text if title is None else title, own)
+    gaps = any(not np.isfinite(errors).all() for _, _, errors in lines)
+    finish([panel], text if title is None else title, own, note=GAP if gaps else "")
     return panel
 
 

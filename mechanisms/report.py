@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privfit.mechanisms.file_release import FileRelease
+    from privfit.mechanisms.guarantee import Guarantee
     from privfit.mechanisms.releasing import Release
 
-__all__ = ["expected_exact_rows", "report"]
+__all__ = ["expected_exact_rows", "report", "unreached"]
 
 
 def expected_exact_rows(release: Release | FileRelease) -> dict[str, float]:
@@ -31,6 +33,40 @@ def expected_exact_rows(release: Release | FileRelease) -> dict[str, float]:
     }
 
 
+def unreached(promise: Guarantee) -> list[str]:
+    """Return a line that explains each epsilon of a guarantee that is "none".
+
+    A slack s of the sampler costs ``s (1 + e^epsilon)`` of delta, and rows without noise cost their share: delta falls
+    with epsilon to a smallest value only.
+
+    Parameters
+    ----------
+    promise : Guarantee
+
+    Returns
+    -------
+    list of str
+        Empty if every delta is reached.
+
+    Examples
+    --------
+    >>> from privfit.mechanisms import Box, ZeroInflatedLaplace
+    >>> promise = ZeroInflatedLaplace(1.0, delta0=0.1).guarantee(Box({"x": (0, 1)}))
+    >>> unreached(promise)[0].split(": ")[1]
+    'the smallest delta at any epsilon is 0.1 (record), 0.1 (attribute)'
+    """
+    (smallest,) = promise.deltas((700.0,))
+    found = promise.epsilons()
+    missing = [level for level in ("record", "attribute") if any(math.isinf(row[level]) for row in found)]
+    if not missing:
+        return []
+    floors = ", ".join(f"{smallest[level]:.3g} ({level})" for level in missing)
+    reason = f"a share of {promise.exact_fraction:.3g} of the rows has no noise"
+    if promise.exact_fraction < 0.5 * min(smallest[level] for level in missing):
+        reason = f"the numerical slack of {promise.slack:.3g} is charged 1 + e^epsilon times"
+    return [f"none: the smallest delta at any epsilon is {floors}: {reason}."]
+
+
 def report(release: Release | FileRelease) -> str:
     """Return the guarantee of a release as text (see `Release.report`).
 
@@ -47,11 +83,13 @@ def report(release: Release | FileRelease) -> str:
     UserWarning
         If at least one row is expected to be released exactly.
     """
+    promise = release.guarantee()
     lines = [
         f"{release.n_rows} rows released once under {release.law}",
         f"columns with noise: {', '.join(map(str, release.columns))}",
         "",
-        str(release.guarantee()),
+        str(promise),
+        *unreached(promise),
         "",
         "record: all of a person's columns with noise are protected together; attribute: one of them, the "
         "others known. The number of rows is public.",

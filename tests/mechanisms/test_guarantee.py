@@ -140,6 +140,22 @@ def test_report_counts_exact_rows_and_warns():
     assert expected_exact_rows(none) == {}
 
 
+def test_report_explains_deltas_that_no_epsilon_reaches():
+    x = np.zeros((50, 1))
+    atom = release(x, ZeroInflatedLaplace(1.0, 0.002), ONE).report()
+    line = next(line for line in atom.splitlines() if line.startswith("none: "))
+    assert "is 0.002 (record), 0.002 (attribute): a share of 0.002 of the rows has no noise" in line
+    law = Laplace(0.05)  # 20-DP: from there on the slack alone remains, times 1 + e^20
+    line = next(line for line in release(x, law, ONE).report().splitlines() if line.startswith("none: "))
+    smallest = float(line.split(" is ")[1].split(" (record)")[0])
+    slack = law.slack(ONE)
+    assert smallest == pytest.approx(
+        min(-math.expm1((e - 20) / 2) + slack * (1 + math.exp(e)) for e in np.linspace(0, 20, 20001)), rel=0.01
+    )
+    assert f"the numerical slack of {slack:.3g} is charged" in line
+    assert not any(line.startswith("none: ") for line in release(x, Laplace(1.0), ONE).report().splitlines())
+
+
 def test_report_names_what_is_not_protected():
     x = np.zeros((3, 3))
     law = Product({0: ZeroInflatedLaplace(1.0, 0.001), 2: Gaussian(1.0)})

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from privfit.estimators.diagnostics import UNCERTAIN, needed_text
 
-__all__ = ["KEYS", "advice", "diagnosis"]
+__all__ = ["CAUTIOUS", "KEYS", "advice", "cautions", "diagnosis", "trusted"]
+
+CAUTIOUS = 0.2
+"""Relative standard error of the curvature above which a fit without a warning is read with care."""
+FEW_CLUSTERS = 10
+"""Clusters below which the cluster-robust standard errors are known to be too small, Student's t or not."""
 
 KEYS = {
     "converged": "whether the search ended with a gradient of zero along every free coordinate",
@@ -23,6 +30,8 @@ KEYS = {
     "relative_standard_error": "standard error of the slopes as a vector over their size; a fit warns above 1",
     "minima": "different proper minima that the search met; above 1 the lowest was taken",
     "reasons": "why the records are too few for this noise, as texts; empty where they suffice",
+    "runaway": "whether the search ran away from the truth, so that standard errors are infinite",
+    "cautions": "what to keep in mind when reading the fit, as texts",
     "n_needed": "records that this noise needs; None where those at hand suffice",
     "n_needed_is_bound": "n_needed is a limit of what the data at hand can tell (at least so many), not an estimate",
     "stabilised": "whether the vanishing ridge of stabilize= took part",
@@ -30,7 +39,8 @@ KEYS = {
     "penalty": "the ridge on each slope, in the units of the data",
     "bound": "how the parameter set was bounded",
     "bandwidth": "smoothing of a kinked loss, in the units of the response; None without smoothing",
-    "bandwidth_too_wide": "the bandwidth exceeds half the response's range: the fit is not about that quantile",
+    "bandwidth_too_wide": "the bandwidth exceeds half the response's range (Quantile: half the standard deviation of "
+    "the column): the fit is not about that quantile",
     "smoothing_bias": "upper bound of the smoothing's bias in the mean score",
     "threshold": "Huber's threshold, in the units of the response",
     "scale": "scale of the residuals, in the units of the response; None with a given threshold",
@@ -71,15 +81,76 @@ def advice(found: Mapping[str, Any]) -> list[str]:
         if found.get("at_bound"):
             steps.append("Give a larger bound=, or alpha > 0: the estimate lies on the boundary of the parameter set.")
         if found.get("bandwidth_too_wide"):
-            steps.append("LinearRegression for the mean, more records, or less noise: the bandwidth is too wide.")
+            steps.append("LinearRegression or Mean for the mean, more records, or less noise: too wide a bandwidth.")
+        if found.get("stabilised"):
+            steps.append("To test: more records, fewer columns in the release, or less noise, and no ridge.")
         return steps
-    steps = ["Fewer columns: each brings noise of its own into the curvature. Drop first what the question can spare."]
-    if found.get("stabilised") is False:
-        steps.insert(0, "stabilize='auto': a shrunken point estimate now; its intervals are conditional on the ridge.")
+    steps = []
+    if np.size(found.get("penalty", 1.0)):  # there are columns
+        if found.get("stabilised") is False:
+            steps = ["stabilize='auto': a shrunken point estimate now; its intervals are conditional on the ridge."]
+        steps.append(
+            "Fewer columns. Dropping one from the fit alone takes its noise out of the curvature, but does not reduce "
+            "the noise that the release paid for all columns; only fewer columns in the release do."
+        )
     needed = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
     steps.append(f"{needed[0].upper()}{needed[1:]}." if found.get("n_needed_is_bound") else f"More records: {needed}.")
     steps.append("Less noise, at the next release: a larger epsilon, narrower declared ranges, or another mechanism.")
     return steps
+
+
+def trusted(found: Mapping[str, Any]) -> bool:
+    """Whether tests and intervals of a fit are shown: not where its records are too few, or a ridge shrank it.
+
+    Examples
+    --------
+    >>> trusted({"n_needed": None}), trusted({"n_needed": None, "stabilised": True})
+    (True, False)
+    """
+    return not (found.get("n_needed") or found.get("stabilised"))
+
+
+def cautions(found: Mapping[str, Any]) -> list[str]:
+    """Say what to keep in mind when reading a fit, warned of or not.
+
+    Where noise is strong, the fits that escape the warning are those whose curvature came out large by chance, and
+    a large curvature goes with small coefficients (logistic regression, 60 releases of which 5 were not warned of:
+    all 5 slopes were too small, by 2.4 to 3.8 standard errors).
+
+    Parameters
+    ----------
+    found : mapping
+        `diagnostics_` of a fitted model, with the number of its ``clusters``.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> cautions({"curvature_error": 0.05})
+    []
+    >>> cautions({"curvature_error": 0.25})[0][:30]
+    'its curvature is known to 25.0'
+    """
+    said = list(found.get("cautions", ()))
+    if found.get("stabilised"):
+        said.append(
+            "shrunken by the stabilising ridge: a point estimate; its intervals are conditional on the ridge, do not "
+            "test with it"
+        )
+    elif not found.get("n_needed") and CAUTIOUS < (found.get("curvature_error") or 0.0) <= UNCERTAIN:
+        which = "biased towards zero" if np.size(found.get("penalty", 1.0)) else "chosen by chance"  # no slope, no zero
+        said.append(
+            f"its curvature is known to {100 * found['curvature_error']:.1f} %: of releases with this noise, those "
+            f"that escape the warning are {which}; plan() tells whether n suffices"
+        )
+    if 0 < (found.get("clusters") or 0) < FEW_CLUSTERS:
+        said.append(
+            f"only {found['clusters']} clusters: cluster-robust standard errors are too small with fewer than about "
+            f"{FEW_CLUSTERS}, even with Student's t; use finer clusters"
+        )
+    return said
 
 
 def diagnosis(model: str, found: Mapping[str, Any], records: int) -> str:
@@ -89,7 +160,7 @@ def diagnosis(model: str, found: Mapping[str, Any], records: int) -> str:
     ----------
     model : str
     found : mapping
-        `diagnostics_` of a fitted model.
+        `diagnostics_` of a fitted model; with ``clusters``, their number.
     records : int
 
     Returns
@@ -101,13 +172,13 @@ def diagnosis(model: str, found: Mapping[str, Any], records: int) -> str:
     >>> print(diagnosis("Mean", {"converged": True, "n_needed": None}, 10))
     Mean on 10 records: nothing stands against this fit.
     """
-    steps = advice(found)
-    if not steps:
+    steps, said = advice(found), cautions(found)
+    if not steps and not said:
         known = found.get("curvature_error")
-        said = "" if known is None else f" Its curvature is known to {100 * known:.1f} %."
-        return f"{model} on {records:,} records: nothing stands against this fit.{said}"
+        end = "" if known is None else f" Its curvature is known to {100 * known:.1f} %."
+        return f"{model} on {records:,} records: nothing stands against this fit.{end}"
     verdict = "TOO FEW RECORDS for this noise" if found.get("n_needed") else "read with care"
     lines = [f"{model} on {records:,} records: {verdict}."]
-    lines += [f"  found: {reason}" for reason in found.get("reasons", ())]
+    lines += [f"  found: {reason}" for reason in [*found.get("reasons", ()), *said]]
     lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
     return "\n".join(lines)

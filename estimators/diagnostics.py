@@ -15,6 +15,7 @@ estimate between the limits agrees over repeated releases within a factor 3.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ Floats = NDArray[np.float64]
 _SAMPLE = 100_000
 UNCERTAIN = 1.0 / 3.0
 """Relative standard error of the curvature above which a fit warns (and is stabilised by "auto")."""
+_UNTRUSTED = "Standard errors are not to be trusted (summary() hides tests and intervals, bse_ and conf_int() do not)"
+_INFINITE = "Standard errors are not to be trusted, so they are infinite"
 
 
 def round_up(n: float) -> int:
@@ -160,7 +163,14 @@ def needed_text(n: int, is_bound: bool) -> str:
 
 
 def report_solution(
-    solution: Solution, risk: Risk, naive: Risk, start: Floats, spread: float, bound_text: str
+    solution: Solution,
+    risk: Risk,
+    naive: Risk,
+    start: Floats,
+    spread: float,
+    bound_text: str,
+    odd: Sequence[str] = (),
+    hint: str = "",
 ) -> dict[str, Any]:
     """Warn where a corrected fit is not usable; return what was found for `diagnostics_`.
 
@@ -175,6 +185,10 @@ def report_solution(
         Predicted standard error of the slopes as a vector, over their size (inf if not available).
     bound_text : str
         How the parameter set was bounded.
+    odd : sequence of str
+        Why a proper minimum is taken for a false one (`runaway`); standard errors are infinite then.
+    hint : str
+        What else the warning says.
 
     Examples
     --------
@@ -201,6 +215,8 @@ def report_solution(
         reasons.append(f"the estimate lies on the boundary of the parameter set ({bound_text})")
     if not solution.positive:
         reasons.append("the corrected curvature is not positive")
+    reasons += odd
+    found["runaway"] = bool(reasons)
     if not reasons and spread > 1.0:
         reasons.append("the predicted standard error exceeds the size of the coefficients")
     uncertain = found["curvature_error"]
@@ -210,11 +226,13 @@ def report_solution(
         needed, is_bound = records_needed(risk, naive, start)
         found |= {"n_needed": needed, "n_needed_is_bound": is_bound, "reasons": reasons}
         penalised = bool((risk.penalty != naive.penalty).any())
-        shrink = "" if penalised else "stabilize='auto' for a shrunken point estimate, "
+        columns = bool(risk.noise_variances.any())  # a constant alone has none to shrink or to drop
+        shrink = "" if penalised or not columns else "stabilize='auto' for a shrunken point estimate, "
+        other = f"{shrink}fewer columns, or less noise" if columns else "more records, or less noise"
         warnings.warn(
             f"{risk.n:,} released records are too few for this noise: {'; '.join(reasons)}. This noise needs "
-            f"{needed_text(needed, is_bound)}. Standard errors are not to be trusted; use {shrink}fewer columns, "
-            "or less noise.",
+            f"{needed_text(needed, is_bound)}. {_INFINITE if found['runaway'] else _UNTRUSTED}; use {other}."
+            f"{hint and ' '}{hint}",
             SmallSampleWarning,
             stacklevel=5,
         )

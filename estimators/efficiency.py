@@ -14,12 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Efficiency", "compare", "unavailable", "unchanged"]
+__all__ = ["RIDGE", "Efficiency", "compare", "unavailable", "unchanged"]
 
 Floats = NDArray[np.float64]
 NO_NOISE = "no noise"
 NOT_ESTIMATED = "not estimated"
 """How an assumption begins that says why there is no estimate for the raw data."""
+RIDGE = f"{NOT_ESTIMATED}: the stabilising ridge shrank this fit, so its standard errors do not compare"
+INFINITE = f"{NOT_ESTIMATED}: a standard error on the release is infinite"
+INDEFINITE = (
+    f"{NOT_ESTIMATED}: the estimate of the raw-data covariance is not positive definite, so the noise, or too few "
+    "clusters, hide it"
+)
+SINGULAR = (
+    f"{NOT_ESTIMATED}: the covariance on the release is singular, as it is with fewer clusters than coefficients"
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,7 @@ def compare(covariance: Floats, oracle: Floats, n: int, assumption: str) -> Effi
     n : int
         Records.
     assumption : str
-        Stated in the report.
+        Stated in the report; where there is no comparison, the reason takes its place.
 
     Examples
     --------
@@ -123,12 +132,14 @@ def compare(covariance: Floats, oracle: Floats, n: int, assumption: str) -> Effi
     array([2., 1.])
     """
     spread, raw = np.diag(covariance), np.diag(oracle)
-    usable = np.isfinite(spread).all() and np.isfinite(raw).all() and raw.min(initial=1.0) > 0
-    if usable:
-        sign, log_oracle = np.linalg.slogdet(oracle)
-        own, log_own = np.linalg.slogdet(covariance)
-        usable = sign > 0 and own > 0
-    if not usable:
+    if assumption.startswith(NOT_ESTIMATED):
         return unavailable(spread.size, n, assumption)
+    if not np.isfinite(spread).all():
+        return unavailable(spread.size, n, INFINITE)
+    (sign, log_oracle), (own, log_own) = np.linalg.slogdet(oracle), np.linalg.slogdet(covariance)
+    if not (np.isfinite(raw).all() and raw.min(initial=1.0) > 0 and sign > 0):
+        return unavailable(spread.size, n, INDEFINITE)
+    if not own > 0:
+        return unavailable(spread.size, n, SINGULAR)
     overall = float(np.exp((log_own - log_oracle) / (2 * spread.size)))
     return Efficiency(np.sqrt(spread / raw), overall, n, n / overall**2, assumption)

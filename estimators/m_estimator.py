@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.accounting.validation import check_choice, check_number
 from privfit.estimators.checks import read_columns
-from privfit.estimators.efficiency import NOT_ESTIMATED, compare, unavailable, unchanged
+from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.losses import PolynomialLoss, RandomizedLabelLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.callable import RecordLoss
-from privfit.estimators.m_index import ScaledLoss, lowest_jump, smoothed
+from privfit.estimators.m_index import ScaledLoss, lowest_jump, scale_hint, smoothed
 from privfit.estimators.m_records import fit_records
-from privfit.estimators.m_scores import response_parts, squared_loss
+from privfit.estimators.m_scores import NO_SQUARE, NOISY, response_parts, squared_loss, unknown
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.problem import Problem
 from privfit.estimators.regression import IndexRegression
@@ -233,17 +233,17 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
                 return super()._raw_scores(solution, risk)
             return self._linear_scores(solution, risk)
         except CapabilityError as error:
-            return _unknown(risk, str(error))
+            return unknown(risk, str(error))
 
     def _linear_scores(self, solution: Solution, risk: Risk) -> tuple[Floats, str]:
         square, spread = self._squared_loss(2), float(self.noise_.covariance[-1])
         if square is None:
-            return _unknown(risk, _NO_SQUARE)
+            return unknown(risk, NO_SQUARE)
         if spread and (len(risk.strata) > 1 or risk.strata[0].noise.releases > 1):
-            return _unknown(risk, "the response has several noise laws")
+            return unknown(risk, "the response has several noise laws")
         few = risk.thinned(SAMPLE).with_(loss=square)
         more = response_parts(risk.loss, spread)
-        return choose_scores(few, solution.theta, solution.hessian, _unknown(risk, _NOISY), risk.n, more)
+        return choose_scores(few, solution.theta, solution.hessian, unknown(risk, NOISY), risk.n, more)
 
     def _squared_scores(self, risk: Risk) -> Risk | None:
         square = self._squared_loss(2)
@@ -253,9 +253,9 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
         """For residuals ``E f'^2`` times the Gram matrix (equal errors); no assumption is at hand for the others."""
         square = self._squared_loss(0)
         if square is None:
-            return _unknown(risk, _NO_SQUARE)
+            return unknown(risk, NO_SQUARE)
         if self.response != "residual":
-            return _unknown(risk, _NOISY)
+            return unknown(risk, NOISY)
         free = np.zeros(risk.size)
         gram = risk.with_(loss=PolynomialLoss([0.0, 0.0, 0.5]), penalty=free).hessian(free)
         mean = max(Risk(square, risk.strata, risk.size).value(theta), 0.0) if risk.admits(theta) else np.nan
@@ -263,6 +263,11 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         return {"bandwidth": self._width or None}
+
+    def _hint(self, slopes: Floats) -> str:
+        spread = self.noise_.covariance
+        own = 0.0 if self._is_linear else float(spread[-1])
+        return scale_hint(self._given, float(np.sqrt(spread[:-1] @ slopes**2 + own)))
 
     def predict(self, X: Any) -> Floats:
         """Fitted index ``intercept + X coef``.
@@ -290,11 +295,3 @@ class MEstimator(RegressorMixin, IndexRegression):  # type: ignore[misc]
 def _moves(problem: Problem) -> bool:
     """Whether the index has noise near the fit: at slopes 0 the averages of a kink over it are none."""
     return not problem.risk.corrects or bool(Pilot.of(problem).theta[problem.lead :].any())
-
-
-def _unknown(risk: Risk, why: str) -> tuple[Floats, str]:
-    return np.full((risk.size, risk.size), np.nan), f"{NOT_ESTIMATED}: {why}"
-
-
-_NO_SQUARE = "the squared slope of this loss has no formula here; Loss.from_expression has one"
-_NOISY = "the noise hides the covariance of the raw scores; more records would show it"

@@ -13,7 +13,7 @@ from privfit.estimators.losses.expression import ExpressionLoss
 from privfit.estimators.losses.piecewise import PiecewiseLoss
 from privfit.estimators.losses.smoothed import SmoothedLoss
 
-__all__ = ["ScaledLoss", "SumLoss", "averaged", "lowest_jump", "smoothed"]
+__all__ = ["ScaledLoss", "SumLoss", "averaged", "lowest_jump", "scale_hint", "scale_of", "smoothed"]
 
 
 class ScaledLoss(IndexLoss):
@@ -122,3 +122,59 @@ def averaged(loss: IndexLoss, bandwidth: float, order: int) -> IndexLoss:
     if not isinstance(loss, ExpressionLoss):
         return loss
     return SumLoss([SmoothedLoss(p, bandwidth, order) if isinstance(p, PiecewiseLoss) else p for p in loss.parts])
+
+
+def scale_of(loss: IndexLoss, within: float) -> float:
+    """Where a loss leaves its parabola: the slope is half, or twice, what the curvature at zero extends to.
+
+    Parameters
+    ----------
+    loss : IndexLoss
+    within : float
+        How far to look.
+
+    Returns
+    -------
+    float
+        In units of the index; inf where it is not within reach, 0 at a kink.
+
+    Examples
+    --------
+    >>> from privfit.estimators.losses import HuberLoss
+    >>> round(scale_of(HuberLoss(2.0), 100.0), 1), scale_of(HuberLoss(2.0), 3.0)
+    (4.0, inf)
+    """
+    u = within * np.geomspace(1e-3, 1.0, 300)
+    slope = loss.derivative(u) - loss.derivative(-u)
+    straight = slope[0] / u[0] * u
+    left = np.flatnonzero(np.abs(slope - straight) > 0.5 * np.abs(straight))
+    if not left.size:
+        return float("inf")
+    return float(u[left[0]]) if left[0] > 70 else 0.0  # already bent where the curvature was read off
+
+
+def scale_hint(loss: IndexLoss, noise: float) -> str:
+    """Say so where a loss bends on a scale below that of the noise in its index.
+
+    Parameters
+    ----------
+    loss : IndexLoss
+    noise : float
+        Standard deviation of the noise in the index.
+
+    Examples
+    --------
+    >>> from privfit.estimators.losses import HuberLoss
+    >>> scale_hint(HuberLoss(2.0), 1.0)
+    ''
+    >>> scale_hint(HuberLoss(2.0), 30.0)[:36]
+    'The loss bends on a scale of about 4'
+    """
+    scale = scale_of(loss, noise)
+    if not scale < noise:
+        return ""
+    where = "at a kink" if scale == 0.0 else f"on a scale of about {scale:.2g}"
+    return (
+        f"The loss bends {where}, below the noise in its index (standard deviation {noise:.3g}), so its correction "
+        "magnifies the noise: take a loss of a larger scale."
+    )

@@ -9,13 +9,33 @@ the noise of y has mean 0 and is independent of that of the columns.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.estimators.efficiency import NOT_ESTIMATED
 from privfit.estimators.losses import PolynomialLoss, RandomizedLabelLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.m_index import ScaledLoss, averaged
+from privfit.estimators.risk import Risk
 from privfit.estimators.squared_score import ShiftedLoss, Weigh
 from privfit.estimators.squared_slope import squared_slope
 
-__all__ = ["response_parts", "squared_loss"]
+__all__ = ["NOISY", "NO_SQUARE", "response_parts", "squared_loss", "unknown"]
+
+Floats = NDArray[np.float64]
+NO_SQUARE = "the squared slope of this loss has no formula here; Loss.from_expression has one"
+NOISY = "the noise hides the covariance of the raw scores; more records would show it"
+
+
+def unknown(risk: Risk, why: str) -> tuple[Floats, str]:
+    """Return a covariance that is not known, and why.
+
+    Examples
+    --------
+    >>> unknown.__name__
+    'unknown'
+    """
+    return np.full((risk.size, risk.size), np.nan), f"{NOT_ESTIMATED}: {why}"
 
 
 def squared_loss(loss: IndexLoss, width: float, order: int, unit: float, keep: float, down: int) -> IndexLoss | None:

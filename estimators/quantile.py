@@ -17,6 +17,7 @@ from privfit.estimators.efficiency import compare, unavailable, unchanged
 from privfit.estimators.errors import CapabilityError, SmallSampleWarning
 from privfit.estimators.groups import column_of, together
 from privfit.estimators.growing import Grown, grown
+from privfit.estimators.levels import combined, named_warnings
 from privfit.estimators.noise import resolve_noise
 from privfit.estimators.noncrossing import check_quantiles, rearrange
 from privfit.estimators.problem import Problem
@@ -40,6 +41,7 @@ class _ColumnQuantile(QuantileRegression):
         super()._finish(solution, problem)
         curvature = solution.hessian[0, 0] if solution.positive else np.inf
         self.unit_ = problem.coordinates.response_scale / curvature
+        self.left_ = 0.0 if self._left_bias is None else self._left_bias[0] * problem.coordinates.response_scale
         self.problem_, self.theta_, self.scored_ = problem, solution.theta, solution.of_scores(problem.risk)
 
     def influence(self) -> Iterator[Floats]:
@@ -226,17 +228,20 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
                 )
                 fit._check_parameters()
                 fit._range = None if ranges is None else ranges[j]
-                fit._fit_groups(column, [], passes)
+                with named_warnings(f"column {self._names[len(fits)]!r}"):
+                    fit._fit_groups(column, [], passes)
                 fits.append(fit)
-        found = np.array([fit.params_[0] for fit in fits])
-        self.quantile_ = found if single else rearrange(found.reshape(-1, len(taus)))
+        centres = np.array([fit.params_[0] for fit in fits])
+        self.quantile_ = centres if single else rearrange(centres.reshape(-1, len(taus)))
         self.params_ = self.quantile_.ravel()
         independent = np.array([fit.cov_params_[0, 0] for fit in fits])
         independent[self._drowned(fits)] = np.inf
         self.cov_params_ = np.diag(independent)
         good = np.isfinite(independent)
         if n > 1:
-            self.cov_params_[np.ix_(good, good)] = _joint([f for f, own in zip(fits, good, strict=True) if own], codes)
+            kept = [f for f, own in zip(fits, good, strict=True) if own]
+            left = np.array([f.left_ for f in kept])
+            self.cov_params_[np.ix_(good, good)] = _joint(kept, codes) + np.outer(left, left)
         factors = np.array([fit.efficiency_.factors[0] for fit in fits])
         if model.noisy:
             said = next(fit.efficiency_.assumption for fit in fits if fit.noise_.noisy)
@@ -248,10 +253,9 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         else:
             self.efficiency_ = unchanged(d, n)
         self.converged_ = all(fit.converged_ for fit in fits)
-        self.diagnostics_ = {"columns": [fit.diagnostics_ for fit in fits], "n_needed": None}
-        worst = max(fits, key=lambda fit: fit.diagnostics_["n_needed"] or 0).diagnostics_
-        if worst["n_needed"]:
-            self.diagnostics_ |= {key: worst[key] for key in ("n_needed", "n_needed_is_bound")}
+        found = [fit.diagnostics_ for fit in fits]
+        self.diagnostics_ = {"columns": found} | combined([f"column {name!r}" for name in self._names], found)
+        self.diagnostics_["penalty"] = np.zeros(0)
         return self
 
     def _drowned(self, fits: Sequence[Any]) -> list[int]:
@@ -267,22 +271,23 @@ class Quantile(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             if not noise:
                 continue
             raw = float(fit.problem_.coordinates.response_scale) ** 2 - noise
+            width, text = fit.diagnostics_.get("bandwidth", 0.0), ""
             if raw <= 0:
                 drowned.append(j)
-                warnings.warn(
-                    f"column {self._names[j]!r} varies less than its noise alone would: the noise law or its units "
-                    "are wrong, or the sample is too small. No standard error is given.",
-                    SmallSampleWarning,
-                    stacklevel=4,
+                text = (
+                    "the column varies less than its noise alone would: the noise law or its units are wrong, or the "
+                    "sample is too small. No standard error is given"
                 )
-            elif fit.diagnostics_.get("bandwidth", 0.0) > 0.5 * raw**0.5:
-                warnings.warn(
-                    f"column {self._names[j]!r}: the bandwidth {fit.diagnostics_['bandwidth']:.3g} exceeds half the "
-                    "standard deviation of the data: the estimate is biased towards the smoothed quantile by an amount "
-                    "its interval does not contain. Use more records or less noise.",
-                    SmallSampleWarning,
-                    stacklevel=4,
+            elif width > 0.5 * raw**0.5:
+                text = (
+                    f"the bandwidth {width:.3g} exceeds half the standard deviation of the data: the estimate is "
+                    "biased towards the smoothed quantile by an amount its interval does not contain. Use more "
+                    "records or less noise"
                 )
+                fit.diagnostics_["bandwidth_too_wide"] = True
+            if text:
+                fit.diagnostics_["cautions"] = [text]
+                warnings.warn(f"column {self._names[j]!r}: {text}.", SmallSampleWarning, stacklevel=4)
         return drowned
 
 

@@ -10,7 +10,7 @@ from the scores of the same records, in blocks. Predictions are sorted over the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -22,12 +22,13 @@ from sklearn.utils.validation import check_is_fitted
 from privfit.accounting.validation import check_number
 from privfit.estimators.bands import largest_t
 from privfit.estimators.checks import check_random_state, read_columns
-from privfit.estimators.clusters import cluster_factor, cluster_sums
 from privfit.estimators.efficiency import compare, unavailable, unchanged
+from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.kept import Kept
+from privfit.estimators.levels import combined, joint_covariance, named_warnings
 from privfit.estimators.noncrossing import check_quantiles, rearrange
 from privfit.estimators.quantile_regression import QuantileRegression
-from privfit.estimators.results import ResultsMixin
+from privfit.estimators.results import QUANTILE_SMOOTHS, ResultsMixin
 
 __all__ = ["QuantileProcess"]
 
@@ -69,6 +70,8 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
     array([[1., 2., 3.],
            [3., 5., 7.]])
     """
+
+    _smooths = QUANTILE_SMOOTHS
 
     def __init__(
         self,
@@ -150,7 +153,8 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         kept: list[Kept] = []
         for tau in taus:
             model = QuantileRegression(tau, **(shared | {"random_state": seed}))
-            fit(model)
+            with named_warnings(f"quantile {tau:g}"):
+                fit(model)
             own, model._kept = model._kept, None
             assert own is not None
             if kept:  # the same columns and second noises: hold them once
@@ -168,14 +172,12 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.params_ = np.concatenate([model.params_ for model in self.models_])
         self.coef_ = np.stack([model.coef_ for model in self.models_])
         self.intercept_ = np.array([model.intercept_ for model in self.models_])
-        self.cov_params_ = _joint_covariance(kept, [model.cov_params_ for model in self.models_])
+        self.cov_params_ = joint_covariance(kept, [model.cov_params_ for model in self.models_])
         self._compare()
         self.converged_ = all(model.converged_ for model in self.models_)
         found = [model.diagnostics_ for model in self.models_]
-        worst = max(found, key=lambda own: own["n_needed"] or 0)
-        self.diagnostics_ = {"quantiles": found} | {
-            key: worst[key] for key in ("n_needed", "n_needed_is_bound", "bandwidth") if key in worst
-        }
+        self.diagnostics_ = {"quantiles": found} | combined([f"quantile {tau:g}" for tau in taus], found)
+        self.diagnostics_["bandwidth"] = max(own["bandwidth"] for own in found)
         return self
 
     def _compare(self) -> None:
@@ -183,7 +185,8 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         if not self.noise_.noisy:
             self.efficiency_ = unchanged(size, n)
             return
-        said = self.models_[0].efficiency_.assumption
+        lost = [model.efficiency_ for model in self.models_ if not np.isfinite(model.efficiency_.overall)]
+        said = (lost or [self.models_[0].efficiency_])[0].assumption
         factors = np.concatenate([model.efficiency_.factors for model in self.models_])
         own = np.diag(self.cov_params_)
         if np.isfinite(factors).all() and np.isfinite(own).all():
@@ -193,6 +196,9 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """Fitted quantiles, sorted in each row.
+
+        A quantile whose search ran away (``diagnostics_["quantiles"][j]["runaway"]``; its standard errors are
+        infinite) takes no part in the sorting: its predictions are nan, and a warning says so.
 
         Parameters
         ----------
@@ -205,7 +211,23 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = read_columns(self, X, reset=False)
-        return rearrange(X @ self.coef_.T + self.intercept_)
+        out, lost = X @ self.coef_.T + self.intercept_, self._lost
+        if lost.any():
+            warnings.warn(f"{self._lost_text} Their predictions are nan.", SmallSampleWarning, stacklevel=2)
+            out[:, lost] = np.nan
+        if not lost.all():
+            out[:, ~lost] = rearrange(out[:, ~lost])
+        return out
+
+    @property
+    def _lost(self) -> NDArray[np.bool_]:
+        """Which quantiles have no usable fit."""
+        return np.array([bool(model.diagnostics_.get("runaway")) for model in self.models_])
+
+    @property
+    def _lost_text(self) -> str:
+        listed = ", ".join(f"{model.quantile:g}" for model in np.array(self.models_, object)[self._lost])
+        return f"no usable fit at the quantiles {listed}, as the search ran away: see diagnose(), or leave them out."
 
     def band(self, X: Any, level: float = 0.95, *, draws: int = 20_000, random_state: Any = 0) -> tuple[Floats, Floats]:
         """Band of the quantiles that holds for all rows of X and all quantiles at once.
@@ -233,7 +255,8 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
         if not np.isfinite(self.bse_).all():
-            raise ValueError("band needs finite standard errors; the fit has infinite ones (see warnings).")
+            why = self._lost_text if self._lost.any() else "See warnings."
+            raise ValueError(f"band needs finite standard errors, and the fit has infinite ones. {why}")
         X = read_columns(self, X, reset=False)
         rows = np.concatenate([np.ones((len(X), 1)), X], axis=1) if self.fit_intercept else X
         count, size = len(self.models_), rows.shape[1]
@@ -244,45 +267,3 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         critical = largest_t(root / errors[:, None], level, draws, random_state)
         centre, reach = X @ self.coef_.T + self.intercept_, (critical * errors).reshape(len(X), count)
         return rearrange(centre - reach), rearrange(centre + reach)
-
-
-def _joint_covariance(kept: list[Kept], single: list[Floats]) -> Floats:
-    """Joint covariance of all parameters; a fit without standard errors keeps its infinite ones and no covariances."""
-    size, count = len(single[0]), len(single)
-    lost = [not np.isfinite(own).all() for own in single]
-    out = np.zeros((count, size, count, size))
-    for a, own in enumerate(single):
-        out[a, :, a, :] = own
-    good = [a for a in range(count) if not lost[a]]
-    if len(good) > 1:
-        scores = _score_covariance([kept[a] for a in good], size)
-        maps = [kept[a].matrix @ np.linalg.inv(kept[a].solution.hessian) for a in good]
-        n = kept[0].problem.risk.n
-        for i, a in enumerate(good):
-            for j, b in enumerate(good):
-                if a != b:
-                    out[a, :, b, :] = maps[i] @ scores[i, :, j, :] @ maps[j].T / (n - size)
-    return out.reshape(count * size, count * size)
-
-
-def _score_covariance(kept: list[Kept], size: int) -> Floats:
-    """Joint covariance of the scores of several fits to the same records, shape (k, p, k, p)."""
-    count, codes, n = len(kept), kept[0].codes, kept[0].problem.risk.n
-
-    def blocks() -> Iterator[Floats]:
-        own = [one.scored.score_blocks(one.solution.theta) for one in kept]
-        for parts in zip(*own, strict=True):
-            yield np.concatenate(parts)
-
-    total, outer = np.zeros(count * size), np.zeros((count * size, count * size))
-    for block in blocks():
-        total += block.sum(axis=1)
-        if codes is None:
-            outer += block @ block.T
-    mean = total / n
-    if codes is None:
-        return np.asarray(outer / n - np.outer(mean, mean), float).reshape(count, size, count, size)
-    groups = int(codes.max()) + 1
-    sums = cluster_sums(blocks(), codes, groups, count * size) - np.outer(mean, np.bincount(codes, minlength=groups))
-    clustered = cluster_factor(groups, n) * (sums @ sums.T) / n
-    return np.asarray(clustered, float).reshape(count, size, count, size)

@@ -18,8 +18,8 @@ from privfit.accounting.validation import check_choice, check_integer, check_num
 from privfit.estimators.checks import check_random_state, read_columns_and_response
 from privfit.estimators.clusters import between_rows
 from privfit.estimators.corrections import CORRECTIONS
-from privfit.estimators.diagnostics import UNCERTAIN, curvature_error, report_plain, report_solution
-from privfit.estimators.efficiency import compare, unavailable, unchanged
+from privfit.estimators.diagnostics import curvature_error, report_plain, report_solution
+from privfit.estimators.efficiency import RIDGE, compare, unavailable, unchanged
 from privfit.estimators.errors import CapabilityError
 from privfit.estimators.inference import sandwich
 from privfit.estimators.kept import RecordsMixin
@@ -31,6 +31,7 @@ from privfit.estimators.restarts import SUSPICIOUS, restarted
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.risk import Risk
 from privfit.estimators.row_noise import RowNoise
+from privfit.estimators.runaway import runaway, settled
 from privfit.estimators.solver import Solution, minimise, one_step, polish, solve
 from privfit.estimators.stabilise import ESCALATION, MARGIN, stabilising_penalty, stable
 
@@ -57,6 +58,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
     _kappa = 1.0
     _target: Any = None
     _range: float | None = None
+    _left_bias: Floats | None = None  # of a smoothed loss, in standard coordinates: it counts as error
 
     def fit(self, X: Any, y: Any, *, clusters: Any = None, keep_records: bool = False) -> Self:
         """Fit to released columns X and response y.
@@ -169,12 +171,13 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         if possible and self.stabilize != "auto":
             self._stabilised, problem = True, problem.penalised(penalty)
         solution, start = self._search(problem)
-        if possible and self.stabilize == "auto" and not _settled(solution, problem.risk, MARGIN * penalty):
+        optional = possible and self.stabilize == "auto"
+        if optional and not (stable(solution, MARGIN * penalty) and settled(solution, problem)):
             self._stabilised, plain = True, problem
             for strength in ESCALATION:
                 problem = plain.penalised(strength * penalty)
                 solution, start = self._search(problem)
-                if _settled(solution, problem.risk, penalty):
+                if stable(solution, penalty) and settled(solution, problem):
                     break
         return solution, problem, start
 
@@ -187,8 +190,8 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         if error <= SUSPICIOUS:
             return solution
         found = restarted(risk, solution, start, problem.bound)
-        if self.stabilize == "auto" and error <= UNCERTAIN < curvature_error(risk, found):
-            return solution  # the ridge was let off for this one
+        if self.stabilize == "auto" and settled(solution, problem) and not settled(found, problem):
+            return solution  # the ridge ended with this one, or was let off for it
         return found
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
@@ -217,7 +220,11 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         scored = solution.of_scores(risk)
         between = between_rows(scored, theta, self._codes)
         standard = sandwich(solution.hessian, scored.score_covariance(theta) + between, risk.n)
-        if solution.at_bound.any() or (noisy and not solution.interior):
+        if self._left_bias is not None:
+            standard += np.outer(self._left_bias, self._left_bias)
+        corrected, collinear = noisy and self.correction != "naive", problem.collinear
+        odd = runaway(solution, problem) if corrected and not (collinear or self._quadratic) else []
+        if solution.at_bound.any() or (noisy and not solution.interior) or odd:
             standard = np.diag(np.full(risk.size, np.inf))
         standard = problem.mark_flat(standard)
         self.params_ = coordinates.original(theta)
@@ -234,13 +241,13 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         self._n_records = risk.n
         size = max(float(np.linalg.norm(theta[lead:])), 1.0)
         varying = ~coordinates.flat
-        corrected, collinear = noisy and self.correction != "naive", problem.collinear
         found: dict[str, Any] = {}
         if not corrected or collinear or problem.flat.any():
             found = report_plain(solution, problem, self._names[lead:])
         if corrected and not collinear:
             spread = float(np.sqrt(np.trace(standard[lead:, lead:][np.ix_(varying, varying)]))) / size
-            found |= report_solution(solution, risk, problem.naive, start, spread, problem.bound_text)
+            naive, hint = problem.naive, self._hint(coordinates.original(start)[lead:])
+            found |= report_solution(solution, risk, naive, start, spread, problem.bound_text, odd, hint)
         found |= {
             "stabilised": self._stabilised,
             "penalised": bool(self._stabilised or self.alpha),
@@ -252,6 +259,8 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         self.diagnostics_ = found | self._extra_diagnostics(problem)
         if noisy and (found.get("n_needed") or self.diagnostics_.get("bandwidth_too_wide")):
             self.efficiency_ = unavailable(theta.size, risk.n, assumption)
+        elif noisy and self._stabilised:
+            self.efficiency_ = unavailable(theta.size, risk.n, RIDGE)
 
     # what a subclass says ---------------------------------------------------------------------------
 
@@ -282,13 +291,12 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         return {}
 
+    def _hint(self, slopes: Floats) -> str:
+        """What a warning says beside the rest, at naive slopes."""
+        return ""
+
     def _shape_intercept(self, value: float) -> Any:
         return value
 
     def _shape_coefficients(self, values: Floats) -> Floats:
         return values
-
-
-def _settled(solution: Solution, risk: Risk, penalty: Floats) -> bool:
-    """Whether the curvature is above the penalty, and known as well as a fit without a warning needs it."""
-    return stable(solution, penalty) and curvature_error(risk, solution) <= UNCERTAIN

@@ -48,7 +48,7 @@ def restarted(risk: Risk, first: Solution, naive: Floats, bound: Floats) -> Solu
     Returns
     -------
     Solution
-        With the number of different proper minima among those met.
+        With the number of different proper minima among those met, and where the others are.
 
     Examples
     --------
@@ -82,11 +82,14 @@ def restarted(risk: Risk, first: Solution, naive: Floats, bound: Floats) -> Solu
         several |= not _same(found, own)
         if again == (AGREE_OF_SEVERAL if several else AGREE):
             break
-    minima = _count(met)
+    proper = _different(met)
+    minima = len(proper)
     if best is own:
-        return replace(first, minima=minima)
+        return replace(first, minima=minima, others=_beside(own, proper))
     final = (polish(risk, best.theta, bound) if best.interior else None) or minimise(risk, best.theta, bound)
-    return replace(final if _better(final, first) else first, minima=minima)
+    if _better(final, first):
+        return replace(final, minima=minima, others=_beside(best, proper))
+    return replace(first, minima=minima, others=_beside(own, proper))
 
 
 def _better(one: Solution, other: Solution) -> bool:
@@ -102,10 +105,15 @@ def _same(one: Solution, other: Solution) -> bool:
     return one.interior == other.interior and gap <= 1e-4 * (1.0 + float(np.abs(other.theta).max()))
 
 
-def _count(met: list[Solution]) -> int:
-    """Different proper minima."""
+def _different(met: list[Solution]) -> list[Solution]:
+    """Different proper minima, from the lowest up."""
     kept: list[Solution] = []
     for solution in met:
         if solution.interior and not any(_same(solution, other) for other in kept):
             kept.append(solution)
-    return len(kept)
+    return sorted(kept, key=lambda own: own.value)
+
+
+def _beside(taken: Solution, proper: list[Solution]) -> tuple[Floats, ...]:
+    """Where the proper minima are that were not taken."""
+    return tuple(own.theta for own in proper if not _same(own, taken))

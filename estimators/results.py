@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.estimators.advice import diagnosis
+from privfit.estimators.advice import diagnosis, trusted
 from privfit.estimators.bands import simultaneous_intervals
 from privfit.estimators.contrasts import check_contrasts, contrast_rows
 from privfit.estimators.diagnostics import needed_text
 from privfit.estimators.efficiency import Efficiency
-from privfit.estimators.inference import confidence_intervals, tail_probability
+from privfit.estimators.inference import confidence_intervals, full_rank, tail_probability
 from privfit.estimators.regions import ConfidenceRegion
 from privfit.estimators.summary import coefficient_table, cost_table, summary_text
 
-__all__ = ["ResultsMixin"]
+__all__ = ["QUANTILE_SMOOTHS", "ResultsMixin"]
 
 Floats = NDArray[np.float64]
+QUANTILE_SMOOTHS = ("Check loss", "units of the response", "the quantile smoothed on that scale")
+"""What is smoothed in a quantile regression, in which units, and what is then estimated."""
 
 
 class ResultsMixin:
@@ -42,6 +44,7 @@ class ResultsMixin:
     _names: list[str]
     _n_records: int
     _groups: int | None = None
+    _smooths = ("Loss", "units of its index", "the minimiser of the smoothed loss")
 
     @property
     def bse_(self) -> Floats:
@@ -95,7 +98,7 @@ class ResultsMixin:
         contrasts : names, or array_like of shape (m, p), optional
             Coefficients, or linear functions of `params_`; each coefficient if left out.
         draws : int
-            Simulations of the joint normal law, see `bands.sup_t`.
+            Simulations of the joint normal law (t with clusters), see `bands.sup_t`.
         random_state : int, Generator or None
 
         Returns
@@ -108,7 +111,7 @@ class ResultsMixin:
             If the shape is wrong, or no function has a finite standard error.
         """
         centre, covariance = self._functions(contrasts)
-        return simultaneous_intervals(centre, covariance, level, draws, random_state)
+        return simultaneous_intervals(centre, covariance, level, draws, random_state, self._freedom)
 
     def confidence_region(self, contrasts: Any = None, level: float = 0.95) -> ConfidenceRegion:
         """Ellipsoid of the values that the Wald test does not reject.
@@ -171,7 +174,7 @@ class ResultsMixin:
         centre, covariance = self._functions(rows)
         if not np.isfinite(covariance).all():
             raise ValueError("contrasts must involve identified coefficients only: a standard error is infinite.")
-        if np.linalg.cond(covariance) > 1e14:
+        if not full_rank(covariance):
             raise ValueError("contrasts must have a covariance of full rank, got a singular one. Drop some rows.")
         gap = centre - wanted
         statistic = float(gap @ np.linalg.solve(covariance, gap))
@@ -193,7 +196,10 @@ class ResultsMixin:
         """
         interval = self.conf_int(level)
         columns = (self.params_, self.bse_, self.zvalues_, self.pvalues_, interval)
-        table = coefficient_table(self._names, *columns, level, trusted=not self.diagnostics_.get("n_needed"))
+        found = self.diagnostics_
+        fits = found.get("quantiles") or found.get("columns") or [found]
+        shown = np.repeat([trusted(own) for own in fits], len(self._names) // len(fits))
+        table = coefficient_table(self._names, *columns, level, shown, student=self._groups is not None)
         return summary_text(f"{type(self).__name__} on released data", self._facts(), table, self._notes())
 
     def diagnose(self) -> str:
@@ -206,7 +212,7 @@ class ResultsMixin:
         str
         """
         check_is_fitted(self)
-        return diagnosis(type(self).__name__, self.diagnostics_, self._n_records)
+        return diagnosis(type(self).__name__, self.diagnostics_ | {"clusters": self._groups}, self._n_records)
 
     def efficiency_report(self) -> str:
         """Return standard errors on the release beside those that the raw data would give, as text.
@@ -224,6 +230,11 @@ class ResultsMixin:
         notes = [str(cost)]
         if self.noise_.noisy and np.isfinite(cost.overall):
             notes.append(f"Raw-data standard errors are estimates from the release. Their scores: {cost.assumption}.")
+            if cost.factors.size > 1:
+                notes.append(
+                    "The joint factor is a geometric mean over directions. It counts those without noise, too, so it "
+                    "may be below every factor in the table."
+                )
         facts = [fact for fact in self._facts() if fact[0] in ("Records", "Noise", "")]
         return summary_text(f"Cost of privacy, {type(self).__name__}", facts, table, notes)
 
@@ -248,22 +259,28 @@ class ResultsMixin:
         if self.noise_.noisy and np.isfinite(self.efficiency_.overall):
             notes.append(f"Raw-data scores: {self.efficiency_.assumption}.")
         if found.get("bandwidth") is not None:
+            what, units, target = self._smooths
             notes.append(
-                f"Check loss smoothed with bandwidth {found['bandwidth']:.4g} (units of the response): the "
-                "target is the quantile smoothed on that scale. Compare with raw data at the same bandwidth."
+                f"{what} smoothed with bandwidth {found['bandwidth']:.4g} ({units}): the target is {target}. Compare "
+                "with raw data at the same bandwidth."
             )
-        if found.get("bandwidth_too_wide"):
+        if found.get("bandwidth_too_wide") and not found.get("cautions"):
             notes.append("The bandwidth exceeds half the response's range: this is no longer about that quantile.")
+        notes += [f"{text[0].upper()}{text[1:]}." for text in found.get("cautions", ())]
         if found.get("stabilised"):
             notes.append(
-                "Stabilised by a ridge scaled to the noise: estimates shrink, intervals are conditional on it."
+                "Stabilised by a ridge scaled to the noise: estimates shrink. Intervals (conf_int) are conditional on "
+                "the ridge, so they and the tests are not shown; do not test with this fit."
             )
         elif found.get("penalised"):
             notes.append("Penalised fit: intervals are conditional on the penalty.")
         if found.get("n_needed"):
             text = needed_text(found["n_needed"], found.get("n_needed_is_bound", False))
             notes.append(f"TOO FEW RECORDS for this noise, which needs {text}.")
-            notes.append("Standard errors are not to be trusted, so tests and intervals are not shown; see diagnose().")
+            notes.append(
+                "Standard errors are not to be trusted, so tests and intervals are not shown; see diagnose()."
+                + ("" if found.get("runaway") else " bse_ and conf_int() still compute them.")
+            )
         if getattr(self, "correction", "") == "naive" and self.noise_.noisy:
             notes.append("Naive fit: the noise is ignored, so estimates are biased and intervals do not cover.")
         return notes

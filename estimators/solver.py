@@ -47,6 +47,8 @@ class Solution:
     iterations : int
     minima : int
         Different proper minima met, where `restarts` searched for several.
+    others : tuple of ndarray
+        Those other than the lowest, from the lowest up.
     scored : IndexLoss, optional
         The loss whose minimiser this is, if it is not that of the risk: its scores make the sandwich. (An exact
         minimiser without smoothing, while the smoothed risk gives the curvature.)
@@ -67,6 +69,7 @@ class Solution:
     positive: bool
     iterations: int
     minima: int = 1
+    others: tuple[Floats, ...] = ()
     scored: IndexLoss | None = None
 
     def of_scores(self, risk: Risk) -> Risk:

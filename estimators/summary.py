@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["coefficient_table", "cost_table", "summary_text"]
 
 Floats = NDArray[np.float64]
 _WIDTH = 78
 _LINE = 110
+_WORTH = "worth (raw records each)"
 
 
 def _number(value: float) -> str:
@@ -29,9 +30,12 @@ def coefficient_table(
     p: Floats,
     interval: Floats,
     level: float,
-    trusted: bool = True,
+    trusted: ArrayLike = True,
+    student: bool = False,
 ) -> list[str]:
-    """Lines of the coefficient table; tests and intervals of a fit that is not `trusted` show as "-".
+    """Lines of the coefficient table; tests and intervals of coefficients that are not `trusted` show as "-".
+
+    The statistic is headed t for Student's law (`student`), else z.
 
     Examples
     --------
@@ -44,12 +48,13 @@ def coefficient_table(
     """
     tail = (1.0 - level) / 2.0
     width = max(16, *(len(name) for name in names)) if names else 16
-    lines = [
-        f"{'':<{width}}{'coef':>10} {'std err':>10} {'z':>9} {'P>|z|':>8} {f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
-    ]
+    z_head = "t" if student else "z"
+    heads = f"{z_head:>9} {f'P>|{z_head}|':>8} {f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
+    lines = [f"{'':<{width}}{'coef':>10} {'std err':>10} {heads}"]
+    shows = np.broadcast_to(np.asarray(trusted, bool), len(names))
     for j, name in enumerate(names):
         shown = f"{z[j]:>9.3f} {p[j]:>8.3f} {_number(interval[j, 0])} {_number(interval[j, 1])}"
-        if not trusted:
+        if not shows[j]:
             shown = f"{'-':>9} {'-':>8} {'-':>10} {'-':>10}"
         lines.append(f"{name:<{width}}{_number(estimate[j])} {_number(errors[j])} {shown}")
     return lines
@@ -100,10 +105,10 @@ def cost_table(names: Sequence[str], errors: Floats, factors: Floats) -> list[st
     ['x', '1.0000', '0.5000', '2.000', '0.2500']
     """
     width = max(16, *(len(name) for name in names)) if names else 16
-    lines = [f"{'standard errors':<{width}}{'release':>10} {'raw data':>10} {'factor':>10} {'worth':>10}"]
+    lines = [f"{'standard errors':<{width}}{'release':>10} {'raw data':>10} {'factor':>10} {_WORTH:>24}"]
     for name, error, factor in zip(names, errors, factors, strict=True):
-        texts = [f"{'unknown':>10}"] * 3
+        texts = [f"{'unknown':>{wide}}" for wide in (10, 10, 24)]
         if np.isfinite(factor) and np.isfinite(error):
-            texts = [_number(error / factor), f"{factor:>10.3f}", f"{factor**-2:>10.4f}"]
+            texts = [_number(error / factor), f"{factor:>10.3f}", f"{factor**-2:>24.4f}"]
         lines.append(f"{name:<{width}}{_number(error)} {' '.join(texts)}")
     return lines

@@ -192,6 +192,7 @@ def test_advice_follows_what_was_found():
     ridged, _ = fit_quietly(LinearRegression(noise=law, stabilize="auto"), released, x[:, 0])
     assert ridged.diagnostics_["stabilised"]
     assert "stabilize='auto'" not in ridged.diagnose()
+    assert "only fewer columns in the release do" in text
     good, _ = fit_quietly(LinearRegression(noise=SymmetricLaplace(0.1)), x, x[:, 0] + rng.normal(size=500))
     assert "nothing stands against this fit" in good.diagnose()
     assert advice({"n_needed": None, "at_bound": True})[0].startswith("Give a larger bound=")

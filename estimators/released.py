@@ -174,9 +174,12 @@ def check_roles(target: Any, names: Sequence[Any], laws: Mapping[tuple[Any, ...]
         raise ValueError(f"target: column {target!r} is a released label, not a number. Use LogisticRegression.")
     for name in names:
         if name in labels:
-            rest = [other for other in names if other not in labels]
+            rest = [other for other in names if other in noised and other != target]
+            unknown = [other for other in names if other not in noised and other not in labels]
             listed = ", ".join([*map(repr, rest[:8]), *(["..."] if len(rest) > 8 else [])])
             advice = f"pass features=[{listed}] without it" if rest else "name a numeric column"
+            if unknown:  # published as they are: numbers or text
+                advice += f", and {', '.join(map(repr, unknown[:8]))} if numeric"
             raise ValueError(f"features: column {name!r} is a released label, not a number; {advice}.")
 
 

@@ -122,6 +122,17 @@ def test_a_label_among_the_features_is_named_with_the_way_out(joint, model):
         Quantile().fit_release(joint)
 
 
+def test_columns_without_noise_are_advised_only_if_numeric():
+    import pandas as pd
+
+    table = pd.DataFrame({"age": [20.0, 30.0], "pay": [1.0, 2.0], "rich": ["no", "yes"], "ward": ["u", "v"]})
+    laws = {("age", "pay"): pm.Laplace((0.5, 0.5)), "rich": pm.RandomizedResponse(2.0)}
+    domain = (pm.Box({"age": (20, 70), "pay": (0, 20)}), pm.Categories({"rich": ["no", "yes"]}))
+    released = pm.release(table, laws, domain, public=["ward"], rng=1)
+    with pytest.raises(ValueError, match=r"pass features=\['age'\] without it, and 'ward' if numeric\."):
+        LinearRegression().fit_release(released, target="pay")
+
+
 def test_a_noised_number_is_no_label(joint):
     message = "'pay' is a numeric column released with noise, not a label. Use LinearRegression or Quantile"
     with pytest.raises(ValueError, match=message):

@@ -194,12 +194,14 @@ def _pilot(path: Path, bounds: dict[str, Any], labels: dict[str, list[str]], pub
     """Complete records of a file, as ``{column: values}``, and how many others there were."""
     from privfit.reading import read_private_table
 
-    table, typed, _ = read_private_table(path, [*bounds, *public], labels, [])
-    numeric = {name: np.asarray(table[name].to_numpy(), float) for name in [*bounds, *public]}
+    table, typed, _ = read_private_table(path, [*bounds], labels, public)
     texts = {
         name: np.array([None if v not in own else labels[name][own.index(v)] for v in table[name].to_pylist()], object)
         for name, own in typed.items()
     }
+    worded = [name for name in public if str(table[name].type) in ("string", "large_string")]
+    texts |= {name: np.array([value or None for value in table[name].to_pylist()], object) for name in worded}
+    numeric = {name: np.asarray(table[name].to_numpy(), float) for name in [*bounds, *public] if name not in worded}
     full = np.ones(table.num_rows, bool)
     for values in numeric.values():
         full &= np.isfinite(values)

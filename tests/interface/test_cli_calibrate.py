@@ -149,3 +149,12 @@ def test_region_is_drawn(privfit, tmp_path, monkeypatch):
 def test_calibrate_mistakes_about_figures_and_releases(privfit, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
     assert words in privfit.mistake("calibrate", *BUDGET, *options)
+
+
+def test_generalized_laplace_is_symmetric_laplace_of_any_shape(privfit):
+    budget = ("--epsilon", 4, "--delta", 1e-5, "--column", "age:17:90", "--shape", 2)
+    found = [
+        privfit.as_json("calibrate", *budget, "--mechanism", name)["mechanisms"]
+        for name in ("generalized-laplace", "symmetric-laplace")
+    ]
+    assert found[0] == found[1] and found[0][0]["law"]["shape"] == 2

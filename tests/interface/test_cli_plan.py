@@ -115,6 +115,10 @@ def test_a_target_that_is_released_as_it_is(privfit, public):
     assert "--public hours --public ward" in text and "Best:" in text
     found = privfit.as_json("plan", *AGE, *TARGET, *more)
     assert found["theta"][1] == pytest.approx(0.5, abs=0.1) and found["coefficient"] == "age"
+    public.write_text("\n".join(public.read_text().splitlines()[:-1]))  # without its third label
+    labels = ["--task", "logistic", "--target", "income", "--public", "income", "--pilot", public, "--n", 10**6]
+    words = privfit.as_json("plan", *AGE, *TARGET, "--mechanism", "laplace", *labels)  # a public label is text
+    assert words["public"] == ["income"] and words["pilot_rows_dropped"] == 1
     median = privfit.as_json("plan", *AGE, *TARGET, "--mechanism", "laplace", "--task", "quantile", "--quantile", 0.9)
     assert median["task"] == "Quantile(0.9)" and median["mechanisms"][0]["bandwidth"] > 0
 

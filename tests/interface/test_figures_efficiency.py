@@ -31,7 +31,7 @@ def test_release_errors_are_drawn_alone_where_those_of_raw_data_are_unknown():
     lines = drawn(ax)
     assert_allclose(lines["release"][:, 0], [0.2, 0.3])
     assert lines["raw data: unknown from this release"].size == 0 and not ax.texts
-    assert [tick.get_text() for tick in ax.get_yticklabels()][0] == "const (raw data unknown)"
+    assert ax.get_yticklabels()[0].get_text() == "const (raw data unknown)"
     with pytest.raises(ValueError, match="errors must have a finite one"):
         plot_errors(["age"], [np.inf], [np.inf])
 

@@ -68,6 +68,11 @@ class Bootstrap:
     draws: Floats
     draw_errors: Floats
 
+    def __repr__(self) -> str:
+        count, size = self.draws.shape
+        lost = f", {100 * self.lost:.1f} % of them lost" if self.lost else ""
+        return f"<Bootstrap: {count:,} replications of {size} parameters{lost}; see standard_errors, conf_int()>"
+
     @property
     def lost(self) -> float:
         """Share of the replications whose curvature was not positive definite."""

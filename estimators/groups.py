@@ -155,10 +155,10 @@ def together(groups: Sequence[Sequence[Source]]) -> NoiseModel:
     parts: list[Part] = []
     laws: list[tuple[str, str]] = []
     for group in groups:
-        for source in group:
+        for number, source in enumerate(group, 1):
             share = source.n / n / len(group)
             parts += [replace(part, variances=part.variances * share) for part in source.model.parts]
-            where = f" ({source.n:,} records)" if len(groups) > 1 else f" (release {len(laws) + 1} of {len(group)})"
+            where = f" ({source.n:,} records)" if len(groups) > 1 else f" (release {number} of {len(group)})"
             laws += [(columns + where, law) for columns, law in source.model.laws]
     return NoiseModel(tuple(parts), min(model.keep for model in models), tuple(laws), models[0].dim)
 

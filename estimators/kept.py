@@ -169,12 +169,12 @@ class RecordsMixin:
         Returns
         -------
         lower, upper : float
-            Infinite where no value within the parameter set is rejected on that side.
+            Infinite where no value on that side is rejected before the restricted fit loses its proper minimum.
 
         Raises
         ------
         ValueError, TypeError
-            If the fit kept no records, or has no such coefficient.
+            If the fit kept no records, has no such coefficient, or no proper minimum itself.
         """
         from privfit.estimators.score_test import score_interval
 

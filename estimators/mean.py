@@ -26,7 +26,7 @@ from privfit.estimators.reading import Passes, fixed_chunks, open_source
 from privfit.estimators.released import chosen_columns, declared_labels, read_release
 from privfit.estimators.results import ResultsMixin
 from privfit.estimators.row_noise import RowNoise
-from privfit.estimators.sources import open_sources
+from privfit.estimators.sources import open_sources, warn_of_twins
 from privfit.mechanisms import RandomizedResponse
 
 __all__ = ["Mean"]
@@ -219,6 +219,7 @@ class Mean(ResultsMixin, BaseEstimator):  # type: ignore[misc]
             tables = self._release_tables(own, names, labelled, labels)
             found.append((tables, resolve_noise(additive, names, None, strict=False), labels))
         if not same_rows:
+            warn_of_twins(opened)
             total: MeanSums | None = None
             for tables, model, labels in found:
                 sums = MeanSums.of(x for x, _ in passes.over(((x, None) for x in tables), 0))

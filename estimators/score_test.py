@@ -113,6 +113,13 @@ def score_interval(kept: Kept, place: int, level: float) -> tuple[float, float]:
     Returns
     -------
     lower, upper : float
+        Infinite where no value on that side is rejected before the restricted fit loses its proper minimum; beyond,
+        there is no test, or one of values that are not connected with the estimate.
+
+    Raises
+    ------
+    ValueError
+        If the fit itself has no proper minimum, from which the values could be told: single ones may have a test.
 
     Examples
     --------
@@ -123,6 +130,12 @@ def score_interval(kept: Kept, place: int, level: float) -> tuple[float, float]:
 
     wanted = check_number("level", level, 0.0, 1.0, low_open=True, high_open=True)
     critical = float(ndtri(0.5 + wanted / 2.0)) ** 2
+    if not kept.solution.interior:
+        raise ValueError(
+            "score_interval needs a fit with a proper minimum inside the parameter set, and this one ended on its "
+            "boundary or bends downwards: no interval holds around it. score_test takes single values, where the fit "
+            "under the restriction has a minimum; or use more records, or set bound=."
+        )
     row = np.zeros((1, kept.matrix.shape[0]))
     row[0, place] = 1.0
     estimate = float((kept.matrix @ kept.solution.theta + kept.shift)[place])

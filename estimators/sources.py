@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from privfit.estimators.released import check_roles, chosen_columns, declared_la
 from privfit.estimators.row_noise import RowNoise
 from privfit.mechanisms.reader import ReleaseReader
 
-__all__ = ["is_plain", "learn_names", "open_sources", "released_sources", "row_sources"]
+__all__ = ["is_plain", "learn_names", "open_sources", "released_sources", "row_sources", "warn_of_twins"]
 
 
 def is_plain(release: Any) -> bool:
@@ -127,6 +128,7 @@ def released_sources(
     for own, source in zip(releases[1:], sources[1:], strict=True):
         _check_fit(releases[0], own, sources[0], source, names, target, same_rows)
     if not same_rows:
+        warn_of_twins(releases)
         kept = [[source] for source in sources if source.n]
         if not kept:
             raise ValueError("release must have at least one row, got none.")
@@ -203,6 +205,30 @@ def _check_fit(
                 f"the column {name!r} must have one domain with same_rows=True, got intervals of length {one:g} and "
                 f"{two:g}: its values were clipped differently."
             )
+
+
+def warn_of_twins(releases: Sequence[Any]) -> None:
+    """Warn of releases in memory of which columns without noise agree row by row: they look like the same rows.
+
+    Examples
+    --------
+    >>> warn_of_twins([])
+    """
+    tables = [own for own in releases if not isinstance(own, ReleaseReader) and own.public and own.n_rows > 1]
+    for place, own in enumerate(tables):
+        for other in tables[:place]:
+            if own.n_rows != other.n_rows or set(own.public) != set(other.public):
+                continue
+            plain = [(own.frame[name].to_numpy(), other.frame[name].to_numpy()) for name in own.public]
+            if all(np.array_equal(*pair) for pair in plain) and any((one != one[0]).any() for one, _ in plain):
+                warnings.warn(
+                    f"two releases of {own.n_rows:,} rows agree in their public columns {list(own.public)[:4]} row by "
+                    "row, so they look like releases of the same rows, which a list takes for different ones: "
+                    "standard errors are then too small. Use same_rows=True, or one of them.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                return
 
 
 def _check_public(sources: Sequence[Source], names: Sequence[Any], target: Any) -> None:

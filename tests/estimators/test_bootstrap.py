@@ -133,3 +133,11 @@ def test_coverage(seed):
     shares = {key: np.mean(own) for key, own in hits.items()}
     print(seed, shares)
     assert all(0.92 < share < 0.98 for share in shares.values())
+
+
+def test_the_text_is_short_and_counts_what_was_lost():
+    draws = np.arange(8.0).reshape(4, 2)
+    found = Bootstrap(np.ones(2), np.ones(2), draws, np.ones((4, 2)))
+    assert repr(found) == str(found) == "<Bootstrap: 4 replications of 2 parameters; see standard_errors, conf_int()>"
+    draws[0] = np.nan
+    assert "4 replications of 2 parameters, 25.0 % of them lost;" in repr(found)

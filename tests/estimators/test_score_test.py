@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import chi2
 from simulations import laplace_noise
 
-from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression
+from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression, SmallSampleWarning
 from privfit.mechanisms import SymmetricLaplace, ZeroInflatedLaplace
 
 
@@ -76,6 +76,17 @@ def test_interval_is_the_set_of_values_that_are_not_rejected():
     assert_allclose(fit.score_interval(2, 0.9), (low, high))
     reach = high - low
     assert_allclose(reach, np.diff(fit.conf_int(0.9)[2])[0], rtol=0.25)
+
+
+def test_a_fit_on_the_boundary_has_no_interval():
+    """(-inf, inf) would say that no value is rejected, while the test rejects some: a clear error instead."""
+    x, _ = table(300)
+    label = (x[:, 0] > 0).astype(int)  # separated: the slope runs to the bound
+    with pytest.warns(SmallSampleWarning, match="boundary"):
+        fit = LogisticRegression(bound=5.0).fit(x, label, keep_records=True)
+    assert fit.score_test([0, 1, 0])[1] < 1e-6
+    with pytest.raises(ValueError, match=r"proper minimum.*score_test takes single values"):
+        fit.score_interval("0")
 
 
 def test_mistakes():

@@ -1,5 +1,7 @@
 """Several releases in one fit: disjoint records under their own laws, and the same records with new noise each."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,6 +121,32 @@ def test_rows_of_another_order_are_found_by_a_public_response(tmp_path):
     for pair in ([outs[0], turned], paths):
         with pytest.raises(ValueError, match="the column 'y' must be the same in all releases with same_rows=True"):
             LinearRegression().fit_release(pair, "y", same_rows=True)
+
+
+def test_releases_that_look_like_the_same_rows_are_pointed_out():
+    """Public columns that agree row by row: a warning in a list; none with same_rows=True, or for other rows."""
+    box, law = pm.Box({"a": (-3, 3), "b": (-3, 3)}), pm.SymmetricLaplace(0.5)
+    twins = [pm.release(people(300), law, box, public=["y"], rng=seed) for seed in (1, 2)]
+    others = [pm.release(people(300, seed), law, box, public=["y"], rng=seed) for seed in (1, 2)]
+    for model, target in ((LinearRegression(), ("y",)), (Mean(), ("a",))):
+        with pytest.warns(UserWarning, match=r"300 rows agree in their public columns \['y'\].*same_rows=True"):
+            model.fit_release(twins, *target)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit_release(others, *target)
+            model.fit_release(twins, *target, same_rows=True)
+
+
+def test_the_releases_of_a_group_are_numbered():
+    """Each has two laws, of columns and of labels; each is one release."""
+    frame = people(400).drop(columns="y")
+    frame["l"] = np.where(frame["a"] + np.random.default_rng(1).normal(size=400) > 0, "yes", "no")
+    law = {("a", "b"): pm.SymmetricLaplace(0.3), "l": pm.RandomizedResponse(2.0)}
+    domain = (pm.Box({"a": (-3, 3), "b": (-3, 3)}), pm.Categories({"l": ["no", "yes"]}))
+    outs = [pm.release(frame, law, domain, rng=k) for k in (1, 2)]
+    text = LogisticRegression().fit_release(outs, "l", same_rows=True).summary()
+    assert text.count("(release 1 of 2)") == text.count("(release 2 of 2)") == 2
+    assert "release 3" not in text
 
 
 def test_releases_that_do_not_fit_together():

@@ -82,7 +82,7 @@ def show_plan(console: Any, found: Any, payload: dict[str, Any]) -> None:
         body.append(cells)
     for line in payload["warnings"]:
         console.print(line, markup=False, soft_wrap=True)
-    console.print(f"{found.task}, {found.budget}, {found.protected}", markup=False)
+    console.print(f"{found.task}, {found.budget}, {found.protected}", markup=False, soft_wrap=True)
     if served:
         title = f"Predicted standard errors ({found.deciding}) from {found.n:,} records; "
         title += f"raw data: {number_text(payload['raw_wanted'])}"
@@ -90,10 +90,10 @@ def show_plan(console: Any, found: Any, payload: dict[str, Any]) -> None:
         table.columns[0].no_wrap = True
         console.print(table)
     if found.suffices:
-        console.print(f"Best: {found.best.mechanism}, {law_text(found.best.law)}", markup=False)
+        console.print(f"Best: {found.best.mechanism}, {law_text(found.best.law)}", markup=False, soft_wrap=True)
         errors = found.best.standard_errors
         text = ", ".join(f"{name} {value:.4g}" for name, value in zip(found.names, errors, strict=True))
-        console.print(f"Its standard errors: {text}", markup=False)
+        console.print(f"Its standard errors: {text}", markup=False, soft_wrap=True)
         if payload["command"] is not None:
             console.print("Release with:", markup=False)
             console.print(f"  {payload['command']}", markup=False, soft_wrap=True)

@@ -73,13 +73,14 @@ def plot_plan(
     """
     own = ax is None
     needed: dict[str, int] = {}
+    mark: float | None = planned
     if isinstance(plans, PlanReport):
         first, lines, label, mark = plans, plans.lines(sizes), "records n", float(plans.n)
         needed = {row.mechanism: row.records_needed for row in plans.rows}
         text, said = f"{first.task}, {first.budget}", f"planned n = {first.n:,}"
     else:
         first, lines = _against_epsilon(plans)
-        label, mark = "epsilon", planned
+        label = "epsilon"
         text, said = f"{first.task}, {first.n:,} records", f"planned epsilon = {planned:g}" if planned else ""
     panel = start(ax, (7.2, 4.6))
     known = ("raw data", *MECHANISMS)

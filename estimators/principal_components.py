@@ -27,6 +27,7 @@ from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.released import check_roles, read_release
 from privfit.estimators.results import ResultsMixin
+from privfit.estimators.summary import component_table, summary_text
 from privfit.estimators.symbols import Symbol
 
 __all__ = ["PrincipalComponents"]
@@ -137,6 +138,7 @@ class PrincipalComponents(
         total = float(kept.sum())
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         self.n_components_ = count
+        self._columns = [str(name) for name in names]
         self._names = [f"component {j + 1}" for j in range(count)]
         scores = centred @ vectors
         self.cov_params_ = np.atleast_2d(np.cov(scores[:, :count] ** 2, rowvar=False)) / n
@@ -202,6 +204,23 @@ class PrincipalComponents(
                 SmallSampleWarning,
                 stacklevel=4,
             )
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return a printable summary: variances with intervals, and loadings; a variance is not tested against 0.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the intervals.
+
+        Returns
+        -------
+        str
+        """
+        interval = self.conf_int(level)
+        values = (self.explained_variance_, self.bse_, self.explained_variance_ratio_)
+        table = component_table(self._columns, values, interval, level, self.components_, self.components_bse_)
+        return summary_text(f"{type(self).__name__} on released data", self._facts(), table, self._notes())
 
     @property
     def _n_features_out(self) -> int:

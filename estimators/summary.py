@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["coefficient_table", "cost_table", "summary_text"]
+__all__ = ["coefficient_table", "component_table", "cost_table", "summary_text"]
 
 Floats = NDArray[np.float64]
 _WIDTH = 78
 _LINE = 110
+_SIDE = 3  # components side by side
 _WORTH = "worth (raw records each)"
 
 
@@ -111,4 +112,47 @@ def cost_table(names: Sequence[str], errors: Floats, factors: Floats) -> list[st
         if np.isfinite(factor) and np.isfinite(error):
             texts = [_number(error / factor), f"{factor:>10.3f}", f"{factor**-2:>24.4f}"]
         lines.append(f"{name:<{width}}{_number(error)} {' '.join(texts)}")
+    return lines
+
+
+def component_table(
+    columns: Sequence[str], values: Sequence[Floats], interval: Floats, level: float, loadings: Floats, errors: Floats
+) -> list[str]:
+    """Lines of the tables of principal components: their variances, then their loadings on the columns.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of the d columns.
+    values : sequence of ndarray, shape (k,)
+        Variance of each component, its standard error, and its share of the total.
+    interval : ndarray, shape (k, 2)
+    level : float
+        Coverage of the intervals.
+    loadings, errors : ndarray, shape (k, d)
+        With standard errors.
+
+    Examples
+    --------
+    >>> one = np.ones((1, 1))
+    >>> lines = component_table(["x"], [one[0], one[0], one[0]], np.array([[0.0, 2.0]]), 0.95, one, 0.1 * one)
+    >>> lines[1].split()
+    ['component', '1', '1.0000', '1.0000', '0.0000', '2.0000', '1.0000']
+    >>> lines[-1].split()
+    ['x', '1.0000', '(0.1000)']
+    """
+    tail = (1.0 - level) / 2.0
+    width = max(16, *(len(name) for name in columns)) if columns else 16
+    heads = f"{f'[{tail:.3f}':>10} {f'{1 - tail:.3f}]':>10}"
+    lines = [f"{'':<{width}}{'variance':>10} {'std err':>10} {heads} {'share':>10}"]
+    for j, (variance, error, share) in enumerate(zip(*values, strict=True)):
+        ends = " ".join(_number(end) for end in interval[j])
+        lines.append(f"{f'component {j + 1}':<{width}}{_number(variance)} {_number(error)} {ends} {_number(share)}")
+    for start in range(0, len(loadings), _SIDE):
+        shown = range(start, min(start + _SIDE, len(loadings)))
+        lines += ["", f"{'loadings (std err)':<{width}}" + "".join(f"{f'component {j + 1}':>24}" for j in shown)]
+        for place, name in enumerate(columns):
+            pairs = ((loadings[j, place], f"({_number(errors[j, place]).strip()})") for j in shown)
+            cells = (f" {_number(loading)} {error:>12}" for loading, error in pairs)
+            lines.append(f"{name:<{width}}{''.join(cells)}")
     return lines

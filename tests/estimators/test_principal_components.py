@@ -152,3 +152,20 @@ def test_bad_arguments():
     for several in ("people.parquet", [1, 2]):
         with pytest.raises(CapabilityError, match=r"one release in memory, got .*load_release"):
             PrincipalComponents().fit_release(several)
+
+
+def test_the_summary_shows_loadings_and_tests_no_variance():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 4)) @ np.diag([3.0, 2.0, 1.0, 0.5])
+    model = PrincipalComponents().fit(x)
+    text = model.summary(0.9)
+    assert "P>|" not in text
+    lines = [line.split() for line in text.splitlines()]
+    row = next(line for line in lines if line[:2] == ["component", "1"])
+    wanted = [model.explained_variance_[0], model.bse_[0], *model.conf_int(0.9)[0], model.explained_variance_ratio_[0]]
+    assert row[2:] == [f"{value:.4f}" for value in wanted]
+    rows = [line for line in text.replace("(", " ").replace(")", " ").splitlines() if line.startswith("2 ")]
+    found = [float(cell) for line in rows for cell in line.split()[1:]]
+    both = np.stack([model.components_[:, 2], model.components_bse_[:, 2]], axis=1).ravel()
+    assert_allclose(found, both, atol=6e-5)
+    assert "0.050" in text and "0.950]" in text

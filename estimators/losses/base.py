@@ -7,6 +7,7 @@ derivatives; a loss with a better formula overrides `compile`. Exact corrections
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -220,18 +221,25 @@ class IndexLoss(ABC):
                 f"has no finite variance otherwise), got {s2:g}. Bound the coefficients, or add less noise."
             )
 
+    @property
+    def said(self) -> str:
+        """What messages call this loss."""
+        kind = type(self).__name__
+        words = " ".join(re.findall("[A-Z][a-z]*", kind.removesuffix("Loss"))).lower().replace("huber", "Huber")
+        return str(getattr(self, "text", f"the {words} loss" if kind.endswith("Loss") else kind))
+
     def _require_polynomial(self, symbol: Symbol) -> None:
-        name = getattr(self, "text", type(self).__name__)
+        name = self.said
         if symbol.heat:
             instead = (
                 "SymmetricLaplace(scale, shape=...) (exact, and less noise at small delta)"
                 if self.smooth
-                else "ZeroInflatedLaplace (exact), or smooth it (SmoothedLoss) and release with SymmetricLaplace"
+                else "ZeroInflatedLaplace (exact), or smooth the loss and release with SymmetricLaplace"
             )
             raise CapabilityError(
-                f"{name} has no exact inverse under Gaussian noise: missing is the inverse heat flow exp(-q D^2), "
-                f"which polynomials, exponentials and waves have. Release with {instead}, or ask for "
-                "correction='naive'."
+                f"{name} has no exact correction under Gaussian noise. Release with {instead}, or ask for "
+                "correction='naive', which ignores the noise. (There is no exact inverse under Gaussian noise: missing "
+                "is the inverse heat flow exp(-q D^2), which polynomials, exponentials and waves have.)"
             )
         if len(symbol.poles) > 1 and not self.smooth:
             raise CapabilityError(

@@ -40,6 +40,11 @@ class CheckLoss(PiecewiseLoss):
         self.quantile = check_number("quantile", quantile, 0.0, 1.0, low_open=True, high_open=True)
         self.left = (0.0, self.quantile - 1.0)
 
+    @property
+    def said(self) -> str:
+        """What messages call this loss."""
+        return f"the check loss of the quantile {self.quantile:g}"
+
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         r = np.asarray(u, float)

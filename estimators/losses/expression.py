@@ -190,7 +190,7 @@ class ExpressionLoss(_Written, IndexLoss):
         try:
             return part.compile(requests)
         except CapabilityError as error:
-            text = str(error).replace(type(part).__name__, self.text)
+            text = str(error).replace(part.said, self.text).replace(type(part).__name__, self.text)
             raise CapabilityError(text if self.text in text else f"{self.text}: {text}") from None
 
 

@@ -21,6 +21,8 @@ from privfit.estimators.symbols import Symbol
 __all__ = ["LogisticLoss"]
 
 _SAFE_DEGREE, _LOST = 6, 1e-10
+_WIDEST = 300.0
+"""Scale b of a resolvent up to which it is tabulated; beyond, the loss is widened to b / 300 first."""
 
 
 def _power_rows(count: int) -> Floats:
@@ -69,6 +71,9 @@ class LogisticLoss(IndexLoss):
         for symbol, _ in cleaned:
             if symbol.heat:
                 self._require_polynomial(symbol)
+        widest = max((b2**0.5 for symbol, _ in cleaned for b2, _ in symbol.poles), default=0.0)
+        if widest > _WIDEST + 0.5:
+            return self._widened(cleaned, widest / _WIDEST)
         tabled = [place for place, (symbol, order) in enumerate(cleaned) if symbol.poles or _cancels(symbol, order)]
         direct = [place for place in range(len(cleaned)) if place not in tabled]
         horner = _horner_kernel([(cleaned[i][0].numerator, cleaned[i][1]) for i in direct])
@@ -79,6 +84,15 @@ class LogisticLoss(IndexLoss):
             if table is not None:
                 answers.update(zip(tabled, table(u), strict=True))
             return [answers[place] for place in range(len(cleaned))]
+
+        return kernel
+
+    def _widened(self, requests: Sequence[Request], h: float) -> Kernel:
+        """The same of ``h f(u / h)``, loss and all derivatives alike: beside b the bend of either is a point."""
+        inner = self.compile([(symbol.rescaled(h), order) for symbol, order in requests])
+
+        def kernel(u: Floats) -> list[Floats]:
+            return [h ** (1 - order) * own for own, (_, order) in zip(inner(u / h), requests, strict=True)]
 
         return kernel
 

@@ -117,7 +117,7 @@ class PiecewiseLoss(IndexLoss):
 
     def _refuse(self) -> None:
         raise CapabilityError(
-            f"{getattr(self, 'text', type(self).__name__)} has a kink, and this correction needs derivatives that are "
+            f"{self.said} has a kink, and this correction needs derivatives that are "
             "point masses there: missing is a smoothed version of the loss. Use SmoothedLoss, or ZeroInflatedLaplace "
             "noise with correction='exact' or 'dr', or ask for correction='naive'."
         )

@@ -6,7 +6,8 @@ Between nodes, Hermite polynomials with exact derivatives: cubic at spacing 0.02
 ``0.025^4/384 max|h^(4)|``) for narrow b, quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both
 about 1e-9. For b within [40, 300] the cells of `expression_average` instead, whose number grows like
 log b only. Polynomial operators of a high degree k raise frequencies up to ``2k / pi``: quintic at ``1 / (2k)``.
-Beyond b = 300 the bell is widened to b / 300: what changes is of the size ``(1/300)^2`` of an average over b.
+Beyond b = 300 `LogisticLoss` is widened to b / 300, as a whole: what changes is of the size ``(1/300)^2`` of an
+average over b. Tables of many poles end where they would need too many nodes, and widen the bell alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NARROW = 4.0
 _HALF_WIDTH = 40.0
 _MAX_NODES = 1 << 21
 _HIGH = 5
-_WIDE = (40.0, 301.0)  # where cells are fewer than nodes, and rounding leaves them 1e-8
+_WIDE = 40.0  # from where cells are fewer than nodes
 
 # Cell polynomials in x in [0, 1] (row m: coefficient of x^m) from the scaled jets at the cell's two ends.
 _CUBIC = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [-3, -2, 3, -1], [2, 1, -2, 1]], float)
@@ -60,8 +61,8 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
     widest = max((math.sqrt(b2) for symbol, _ in rows for b2, _ in symbol.poles), default=0.0)
     degree = max((symbol.degree for symbol, _ in rows), default=0)
     one_law = all(len(symbol.poles) == 1 for symbol, _ in rows)
-    if widest > _WIDE[0] and degree <= _HIGH and one_law:
-        return _averages(rows) if widest <= _WIDE[1] else _widened(rows, widest / 300.0)
+    if widest > _WIDE and degree <= _HIGH and one_law:
+        return _averages(rows)
     spacing, hermite = (0.025, _CUBIC) if widest <= _NARROW else (0.2, _QUINTIC)
     if degree > _HIGH:  # (1 + q w^2)^k e^{-pi w} ends near w = 2k / pi
         spacing, hermite = min(spacing, 0.5 / degree), _QUINTIC

@@ -51,6 +51,11 @@ class SmoothedLoss(IndexLoss):
         self._on_polynomial = Symbol((1.0, half) if self.order == 2 else (1.0,))
         self._logistic, self._left = LogisticLoss(), PolynomialLoss(loss.left)
 
+    @property
+    def said(self) -> str:
+        """What messages call this loss: smoothing is the library's own doing."""
+        return self.loss.said
+
     def derivative(self, u: ArrayLike, order: int = 1) -> Floats:
         """See `IndexLoss.derivative`."""
         r = np.asarray(u, float)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from privfit.estimators import HuberRegression, LogisticRegression, MEstimator, Quantile
 from privfit.estimators.block_sums import make_plan
 from privfit.estimators.corrections import correction_terms
 from privfit.estimators.errors import CapabilityError
@@ -301,3 +302,22 @@ def test_gradients_and_hessians_of_every_cell(name):
             known = max(1.0, abs(value))
             assert_allclose(gradient[j], slope, rtol=1e-5, atol=2e-6 * known, err_msg=f"{label}, {correction}")
             assert_allclose(hessian[j], bend, rtol=1e-4, atol=1e-5 * known, err_msg=f"{label}, {correction}")
+
+
+def test_gaussian_noise_is_refused_in_the_user_s_words():
+    """First what cannot be done and what to do, the mathematics last; no class of a loss is named."""
+    rng = np.random.default_rng(0)
+    x, law = rng.normal(size=(50, 1)), Gaussian(1.0)
+    label = (x[:, 0] > 0).astype(int)
+    for model, arguments, name in (
+        (Quantile(0.3, noise=law), (x,), "the check loss of the quantile 0.3"),
+        (LogisticRegression(noise=law), (x, label), "the logistic loss"),
+        (HuberRegression(noise=law), (x, x[:, 0]), "the Huber loss"),
+        (MEstimator("log(cosh(u))", noise=law), (x, x[:, 0]), "log(cosh(u))"),
+    ):
+        with pytest.raises(CapabilityError) as caught:
+            model.fit(*arguments)
+        text = str(caught.value)
+        assert text.startswith(f"{name} has no exact correction under Gaussian noise. Release with SymmetricLaplace")
+        assert text.index("correction='naive'") < text.index("inverse heat flow")
+        assert "Loss" not in text.replace("SymmetricLaplace", "")

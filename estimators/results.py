@@ -81,7 +81,9 @@ class ResultsMixin:
         Returns
         -------
         ndarray, shape (p, 2)
-            Intercept first; infinite where the data do not identify a coefficient.
+            Intercept first; infinite where the data do not identify a coefficient, or the search ran away
+            (``diagnostics_["runaway"]``). Where `summary` hides intervals for another reason (the curvature is too
+            uncertain, a stabilising ridge), they are computed here all the same.
         """
         errors = self.bse_
         return confidence_intervals(self.params_, errors, level, self._freedom)

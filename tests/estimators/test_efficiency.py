@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from simulations import laplace_noise, zil_noise
 
 from privfit.estimators import LinearRegression, LogisticRegression, QuantileRegression
+from privfit.estimators.efficiency import compare
 from privfit.estimators.huber_regression import HuberRegression
 from privfit.estimators.poisson_regression import PoissonRegression
 from privfit.estimators.raw_scores import curvature_kept, poisson_dispersion
@@ -120,3 +121,48 @@ def test_share_of_the_curvature_by_quadrature():
         assert_allclose(curvature_kept(tau, h), smoothed / norm.pdf(z), rtol=1e-6)
     assert curvature_kept(0.5, 0.0) == pytest.approx(1.0)
     assert curvature_kept(0.5, 50.0) == 0.2
+
+
+def test_what_cannot_be_compared_says_why():
+    """A reason of its own in each case, never "see warnings" where there was none."""
+    one, zero = np.eye(2), np.diag([1.0, 0.0])
+    assert "infinite" in str(compare(np.diag([np.inf, 1.0]), one, 9, "said"))
+    assert "not positive definite" in str(compare(one, -one, 9, "said"))
+    assert "singular" in str(compare(zero, one, 9, "said"))
+    assert "not estimated: known" in str(compare(one, np.nan * one, 9, "not estimated: known"))
+    assert compare(4 * one, one, 8, "said").n_effective == 2.0
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 2))
+    y, groups = x[:, 0] + rng.normal(size=900), np.arange(900) % 3  # a covariance of rank 2, of 3 coefficients
+    z = x + laplace_noise(rng, 900, 2, 0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LinearRegression(noise=SymmetricLaplace(0.4)).fit(z, y, clusters=groups)
+    assert "see warnings" not in model.summary()
+    assert "not estimated: " in str(model.efficiency_) and "clusters" in str(model.efficiency_)
+
+
+def test_the_report_has_units_and_says_what_the_joint_factor_is():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 2))
+    z, y = x + laplace_noise(rng, 2000, 2, 0.5), x[:, 0] + rng.normal(size=2000)
+    text = LinearRegression(noise=SymmetricLaplace(0.5)).fit(z, y).efficiency_report()
+    assert "worth (raw records each)" in text
+    assert "counts those without noise" in " ".join(text.split())
+    single = LinearRegression(noise=SymmetricLaplace(0.5), fit_intercept=False).fit(z[:, :1], y)
+    assert "joint" not in single.efficiency_report()
+
+
+def test_a_smoothed_loss_is_called_what_it_is():
+    """The check loss and its quantile are named for quantiles only."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 1))
+    z, y = x + laplace_noise(rng, 2000, 1, 0.4, 2), x[:, 0] + rng.normal(size=2000)
+    law = SymmetricLaplace(0.4, 2)
+    for model in (HuberRegression(noise=law), QuantileRegression(noise=law)):
+        model.fit(z, y)
+        assert model.diagnostics_["bandwidth"] is not None
+        quantile = isinstance(model, QuantileRegression)
+        assert ("Check loss smoothed" in model.summary()) == quantile
+        assert ("quantile" in model.summary()) == quantile
+        assert ("] Loss smoothed with bandwidth" in model.summary()) != quantile

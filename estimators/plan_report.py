@@ -170,9 +170,8 @@ class PlanReport:
     @property
     def protected(self) -> str:
         """What is protected, in words."""
-        return f"protecting one {self.protect}" + (
-            f" but for its {', '.join(map(str, self.public))}" if self.public else ""
-        )
+        without = f" except {', '.join(map(str, self.public))}" if self.public else ""
+        return f"protecting one {self.protect}{without}"
 
     def warnings(self) -> list[str]:
         """Return what has to be read before the table: columns without protection, and that nothing suffices."""

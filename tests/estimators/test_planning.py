@@ -128,7 +128,7 @@ def test_what_is_published_as_it_is_is_said_and_the_code_can_be_pasted():
 
     found = plan("linear", Budget(8.0, 1e-4), Box({"a": (-1, 1)}), 10**6, ["laplace"], target="wage", rows=1000)
     assert str(found).startswith("NOT PROTECTED: wage is published as it is.\n")
-    assert found.public == ("wage",) and found.protected == "protecting one record but for its wage"
+    assert found.public == ("wage",) and found.protected == "protecting one record except wage"
     lines = [line[2:] for line in str(found).splitlines() if line.startswith("  ")]
     names = {"table": pd.DataFrame({"wage": [1.0, 2.0], "a": [0.1, 0.2], "name": ["u", "v"]})}
     exec("\n".join(lines), names)

@@ -19,6 +19,11 @@ A loss like Huber's, whose second derivative jumps at two points, has in place o
 (h / sigma)^4`` (at most; 0 for symmetric errors), integrands times ``min(2 / w^2, 4 t^2)`` (the mean of the box's
 ``4 sin^2(t w) / w^2``, t = 1.345 sigma), the curvature 0.8 (the share of residuals between the jumps) and the score
 variance ``0.71 sigma^2``.
+
+Without noise only the curvature needs a bandwidth. Hall & Sheather (1988) choose it in probability:
+``d = n^(-1/3) z^(2/3) (1.5 phi(q)^2 / (2 q^2 + 1))^(1/3)``, q the normal tau-quantile and z = 1.96. The residuals'
+own quantiles at tau - d and tau + d turn it into their unit, so that far outliers play no part (Hendricks & Koenker
+1992); the logistic kernel gets the standard deviation of the box between them.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from numpy.typing import NDArray
 from privfit.accounting.validation import check_number
 from privfit.estimators.symbols import Symbol
 
-__all__ = ["auto_bandwidth"]
+__all__ = ["auto_bandwidth", "curvature_bandwidth", "narrowest"]
 
 Floats = NDArray[np.float64]
 _DENSITY, _TAILS = 2.5, 2.4
@@ -65,7 +70,7 @@ def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n:
     """
     check_number("sigma", sigma, 0.0, low_open=True)
     check_number("share", share, 0.0, 1.0, low_open=True)
-    smallest = sigma * n**-0.4
+    smallest = max(sigma * n**-0.4, narrowest(symbol))
     bounded = symbol.degree <= sum(power for _, power in symbol.poles)
     largest = max(0.45 * sigma, smallest) if bounded else max(10.0 * spread, 2.0 * smallest)
     grid = np.geomspace(smallest, largest * (1 + 1e-9), 80)
@@ -81,6 +86,58 @@ def auto_bandwidth(symbol: Symbol, sigma: float, spread: float, share: float, n:
     else:
         chosen = int(np.argmin(bias**2 + extra))
     return float(grid[max(chosen, _first(noise <= 1.0 / 3.0))])
+
+
+def narrowest(symbol: Symbol) -> float:
+    """Smallest bandwidth at which a resolvent ``(1 - b^2 D^2)^{-1}`` of the loss is computed exactly: b / 150.
+
+    Tables of such averages reach to b / 300 (`losses.resolvent`); the rest is room for the search to move b.
+
+    Examples
+    --------
+    >>> narrowest(Symbol((1.0,), ((2.25, 1),)))
+    0.01
+    """
+    return max((b2**0.5 for b2, _ in symbol.poles), default=0.0) / 150.0
+
+
+def curvature_bandwidth(residuals: Floats, quantile: float, n: int) -> float:
+    """Return h of the logistic kernel for the curvature of an exact quantile fit without noise.
+
+    Parameters
+    ----------
+    residuals : ndarray
+        Of the fit: of all records, or a sample of them.
+    quantile : float
+        tau in (0, 1).
+    n : int
+        Records of the fit.
+
+    Returns
+    -------
+    float
+        In units of the residuals; 1 where they are all equal.
+
+    Examples
+    --------
+    >>> round(curvature_bandwidth(np.linspace(-1, 1, 1001), 0.5, 1001), 4)
+    0.0308
+    """
+    from scipy.special import ndtri
+
+    q = float(ndtri(quantile))
+    density = np.exp(-q * q / 2.0) / np.sqrt(2.0 * np.pi)
+    part = n ** (-1 / 3) * 1.959964 ** (2 / 3) * (1.5 * density**2 / (2.0 * q * q + 1.0)) ** (1 / 3)
+    part = min(part, 0.75 * min(quantile, 1.0 - quantile))
+    least = 1e-8 * float(np.subtract(*np.quantile(residuals, [0.9, 0.1])))
+    while True:  # ties, but for rounding: as far as the next different value
+        ends = [max(quantile - part, 0.0), min(quantile + part, 1.0)]
+        low, high = np.quantile(residuals, ends)
+        if high - low > least:
+            return float(high - low) / (2.0 * np.pi)
+        if ends == [0.0, 1.0]:
+            return 1.0
+        part = max(2.0 * part, 1e-6)
 
 
 def _first(holds: NDArray[np.bool_]) -> int:

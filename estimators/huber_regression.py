@@ -25,7 +25,7 @@ from privfit.estimators.losses.piecewise import PiecewiseLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.risk import Risk
-from privfit.estimators.smoothed_search import Pilot, resolvents_only
+from privfit.estimators.smoothed_search import Pilot, check_width, resolvents_only
 from privfit.estimators.solver import Solution, minimise, polish, solve
 from privfit.estimators.squared_score import ShiftedLoss
 
@@ -118,6 +118,8 @@ class HuberRegression(LinearPrediction, IndexRegression):
         slopes = pilot.theta[problem.lead :].any() or not problem.risk.corrects
         if not (resolvents_only(problem.risk) and slopes):
             given = self.bandwidth != "auto"
+            if given:
+                check_width(self.bandwidth, problem)
             self._width = self.bandwidth / unit if given else pilot.bandwidth(problem.risk, jump=2)
         if self.threshold == "auto":
             self._scale = self._robust_scale(problem)

@@ -9,23 +9,27 @@ balances bias against the noise of the score and of the curvature. Without noise
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting.validation import check_number
+from privfit.estimators.bandwidth import curvature_bandwidth
+from privfit.estimators.bandwidth_bias import Bias, bandwidth_bias, narrowed
 from privfit.estimators.errors import SmallSampleWarning
 from privfit.estimators.linear_prediction import LinearPrediction
 from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss, kernel_bandwidth
 from privfit.estimators.problem import Problem
-from privfit.estimators.quantile_search import ON_THE_FIT, search_quantile
+from privfit.estimators.quantile_search import search_quantile
 from privfit.estimators.raw_scores import curvature_kept
 from privfit.estimators.regression import IndexRegression
+from privfit.estimators.results import QUANTILE_SMOOTHS
 from privfit.estimators.risk import Risk
-from privfit.estimators.smoothed_search import Pilot
+from privfit.estimators.smoothed_search import Pilot, check_width
 from privfit.estimators.solver import Solution
 from privfit.estimators.squared_score import SAMPLE, SteppedSquareLoss
 
@@ -33,6 +37,9 @@ __all__ = ["QuantileRegression"]
 
 Floats = NDArray[np.float64]
 _TIED = 0.02
+_FEW_BEYOND = 10
+_MUCH = 0.75
+"""Bias of the bandwidth, in standard errors, that is said."""
 
 
 class QuantileRegression(LinearPrediction, IndexRegression):
@@ -67,6 +74,8 @@ class QuantileRegression(LinearPrediction, IndexRegression):
     _kappa = 0.25
     _order = 4
     _kernel_smoothed = True
+    _smooths = QUANTILE_SMOOTHS
+    _bias: Bias | None = None
 
     def __init__(
         self,
@@ -104,11 +113,13 @@ class QuantileRegression(LinearPrediction, IndexRegression):
             return self._published_loss(problem)
         if self.bandwidth == "auto":
             pilot = Pilot.of(problem)
-            width = pilot.bandwidth(problem.risk)
+            width, self._sigma = pilot.bandwidth(problem.risk), pilot.sigma
             self._kept_curvature = curvature_kept(self.quantile, width / pilot.sigma) if self.noise_.noisy else 1.0
             return SmoothedCheckLoss(self.quantile, width, 4 if self.noise_.noisy else 2)
         self._kept_curvature = 1.0  # raw data get the same bandwidth
-        return SmoothedCheckLoss(self.quantile, self.bandwidth / problem.coordinates.response_scale, self._order)
+        width = self.bandwidth / problem.coordinates.response_scale
+        check_width(self.bandwidth, problem)
+        return SmoothedCheckLoss(self.quantile, width, self._order)
 
     def _published_loss(self, problem: Problem) -> IndexLoss:
         self._kept_curvature = 1.0
@@ -126,6 +137,39 @@ class QuantileRegression(LinearPrediction, IndexRegression):
 
     def _search(self, problem: Problem) -> tuple[Solution, Floats]:
         return search_quantile(problem, self.quantile, exact=not self.noise_.noisy and self.bandwidth == "auto")
+
+    def _stabilised_search(self, problem: Problem) -> tuple[Solution, Problem, Floats]:
+        """Search; under noise, weigh the bias of the bandwidth against the variance (`bandwidth_bias`)."""
+        solution, problem, start = super()._stabilised_search(problem)
+        self._bias, self._left_bias = None, None
+        loss, risk = problem.risk.loss, problem.risk
+        if solution.scored is not None:
+            return *self._bent(solution, problem), start
+        if not risk.corrects or not solution.interior or not isinstance(loss, SmoothedCheckLoss):
+            return solution, problem, start
+
+        def family(h: float) -> IndexLoss:
+            return SmoothedCheckLoss(self.quantile, h, loss.order)
+
+        if self.bandwidth != "auto":  # the target is the quantile smoothed on that scale, as it is without noise
+            self._bias = bandwidth_bias(risk, solution, family, loss.bandwidth)
+            return solution, problem, start
+        solution, width, self._bias = narrowed(risk, solution, family, loss.bandwidth, problem.bound)
+        self._left_bias = self._bias.value
+        if width != loss.bandwidth:
+            problem = problem.with_loss(family(width))
+            self._kept_curvature = curvature_kept(self.quantile, width / self._sigma)
+        return solution, problem, start
+
+    def _bent(self, solution: Solution, problem: Problem) -> tuple[Solution, Problem]:
+        """Give an exact fit the curvature at its own bandwidth (`bandwidth.curvature_bandwidth`)."""
+        few = problem.risk.thinned(SAMPLE)
+        width = curvature_bandwidth(few.design.index(solution.theta), self.quantile, problem.risk.n)
+        problem = problem.with_loss(SmoothedCheckLoss(self.quantile, width, 2))
+        hessian = problem.risk.hessian(solution.theta)
+        free = ~solution.at_bound
+        values = np.linalg.eigvalsh(hessian[np.ix_(free, free)]) if free.any() else np.ones(1)
+        return replace(solution, hessian=hessian, positive=bool(values[0] > 1e-10 * values[-1])), problem
 
     def _oracle_scores(self, risk: Risk, theta: Floats, curvature: Floats) -> tuple[Floats, str]:
         squares = risk.with_(loss=SquaredLoss(), penalty=np.zeros(risk.size))
@@ -146,11 +190,22 @@ class QuantileRegression(LinearPrediction, IndexRegression):
         return risk.with_(loss=SmoothedLoss(SteppedSquareLoss(loss.quantile), loss.bandwidth, loss.order))
 
     def _finish(self, solution: Solution, problem: Problem) -> None:
-        """Say so where ties leave no density at an exact fit, which its standard errors need."""
-        if solution.scored is None:
+        """Say where few records lie beyond the quantile, smoothing moves it, or ties leave an exact fit no density."""
+        few_beyond = problem.risk.n * min(self.quantile, 1.0 - self.quantile)
+        if few_beyond < _FEW_BEYOND:
+            warnings.warn(
+                f"about {few_beyond:.2g} of {problem.risk.n} records lie beyond the quantile {self.quantile:g}: with "
+                f"fewer than {_FEW_BEYOND} its standard errors and normal intervals are rough. Use more records, or a "
+                "quantile nearer to 0.5.",
+                SmallSampleWarning,
+                stacklevel=5,
+            )
+        self._say_bias()
+        scored = solution.scored
+        if not isinstance(scored, SmoothedCheckLoss):
             return
         few = problem.risk.thinned(SAMPLE)
-        on = int((np.abs(few.design.index(solution.theta)) < ON_THE_FIT).sum())
+        on = int((np.abs(few.design.index(solution.theta)) < scored.bandwidth).sum())
         self.diagnostics_["tied"] = max(on - few.size, 0) / few.n
         if 2 * few.size < on < few.n and self.diagnostics_["tied"] > _TIED:
             warnings.warn(
@@ -160,6 +215,20 @@ class QuantileRegression(LinearPrediction, IndexRegression):
                 SmallSampleWarning,
                 stacklevel=5,
             )
+
+    def _say_bias(self) -> None:
+        if self._bias is None or self._left_bias is None or self._bias.ratio.max(initial=0.0) <= _MUCH:
+            return
+        place = int(self._bias.ratio.argmax())
+        of = f" of {self._names[place]!r}" if len(self._names) > 1 else ""
+        warnings.warn(
+            f"the bandwidth {self.diagnostics_['bandwidth']:.3g} moves the estimate{of} by about "
+            f"{self._bias.ratio[place]:.1f} standard errors, as fits at wider ones tell: the intervals contain that "
+            "bias, the estimate does not shed it. Use more records or less noise; diagnostics_['bandwidth_bias'] has "
+            "its size.",
+            SmallSampleWarning,
+            stacklevel=6,
+        )
 
     def _extra_diagnostics(self, problem: Problem) -> dict[str, Any]:
         loss = problem.risk.loss
@@ -180,4 +249,11 @@ class QuantileRegression(LinearPrediction, IndexRegression):
                 SmallSampleWarning,
                 stacklevel=5,
             )
-        return {"bandwidth": width, "bandwidth_too_wide": wide}
+        found: dict[str, Any] = {"bandwidth": width, "bandwidth_too_wide": wide}
+        if self._bias is not None:
+            c = problem.coordinates
+            zero = c.original(np.zeros(problem.risk.size))
+            errors = np.diag(np.square(self._bias.error))
+            found["bandwidth_bias"] = c.original(self._bias.value) - zero
+            found["bandwidth_bias_error"] = np.sqrt(np.diag(c.covariance(errors)))
+        return found

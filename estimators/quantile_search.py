@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.estimators.bandwidth import curvature_bandwidth
 from privfit.estimators.losses import CheckLoss, SmoothedCheckLoss, SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss
 from privfit.estimators.problem import Problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.smoothed_search import continuation
-from privfit.estimators.solver import Solution
+from privfit.estimators.solver import Solution, minimise
 from privfit.estimators.strata import Chunk
 
 __all__ = ["ON_THE_FIT", "search_quantile", "vertex"]
@@ -64,12 +65,45 @@ def search_quantile(problem: Problem, quantile: float, *, exact: bool) -> tuple[
         return SmoothedCheckLoss(quantile, h, loss.order)
 
     solution, naive = continuation(problem, family, loss.bandwidth, SquaredLoss())
-    if exact and not problem.risk.penalty[~problem.flat].any():
-        theta = vertex(problem.risk, solution.theta, quantile, problem.bound)
-        if theta is not None:
-            scored = SmoothedCheckLoss(quantile, ON_THE_FIT, 2)
-            solution = replace(solution, theta=theta, converged=True, scored=scored)
+    if not exact:
+        return solution, naive
+    if problem.risk.penalty[~problem.flat].any():
+        found = _sharpened(problem, solution.theta, quantile, loss.bandwidth)
+        if found is not None:
+            solution = replace(found[0], scored=SmoothedCheckLoss(quantile, found[1], 2))
+        return solution, naive
+    theta = vertex(problem.risk, solution.theta, quantile, problem.bound)
+    if theta is not None:
+        on = ON_THE_FIT * min(1.0, _local_scale(problem.risk, theta, quantile))
+        scored = SmoothedCheckLoss(quantile, on, 2)
+        solution = replace(solution, theta=theta, converged=True, scored=scored)
     return solution, naive
+
+
+def _local_scale(risk: Risk, theta: Floats, quantile: float) -> float:
+    """Distance of the residuals' quantiles near tau, whatever the outliers."""
+    few = risk.thinned(100_000)
+    return 2.0 * np.pi * curvature_bandwidth(few.design.index(theta), quantile, few.n)
+
+
+def _sharpened(problem: Problem, theta: Floats, quantile: float, h: float) -> tuple[Solution, float] | None:
+    """Minimiser of a penalised check risk and the bandwidth it has, so narrow that it plays no part.
+
+    The smoothed minimiser is off by about ``(h / n)^(1/2)``, ``(h / scale)^(1/2)`` standard errors.
+    """
+    risk, best = problem.risk, None
+    scale = _local_scale(risk, theta, quantile)
+    end = scale * (1e-6 if risk.held else min(risk.n**-0.8, 1e-3))
+    h = max(h, end)
+    while True:
+        own = risk.with_(loss=SmoothedCheckLoss(quantile, h, 2))
+        found = minimise(own, theta, problem.bound)
+        if not found.converged:
+            return best
+        theta, best = found.theta, (found, h)
+        if h <= end:
+            return best
+        h = max(h / 4.0, end)
 
 
 def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats | None:
@@ -88,7 +122,7 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     while True:
         cut = _cut(risk, theta, count)
         near = reduce(_Near.plus, risk.each(partial(_near_and_far, theta, cut, quantile)))
-        found = near.minimiser(quantile, bound)
+        found = near.minimiser(quantile, bound, theta)
         if near.thinned:
             better = found is not None and unsmoothed.value(found) < unsmoothed.value(theta if best is None else best)
             if best is not None and not better:
@@ -134,20 +168,28 @@ class _Near:
             self.weights = self.weights * (whole / self.weights.sum())
         return self
 
-    def minimiser(self, quantile: float, bound: Floats) -> Floats | None:
-        """Solve the dual programme (see the head of the module); None where the far records outweigh the near ones."""
+    def minimiser(self, quantile: float, bound: Floats, theta: Floats) -> Floats | None:
+        """Solve the dual programme (see the head of the module); None where the far records outweigh the near ones.
+
+        The unknown is the way from theta, in units of the near residuals: outliers may make these tiny beside the
+        spread of the response, and a programme is solved to an absolute tolerance.
+        """
         from scipy.optimize import linprog
 
-        matrix, offsets = self.columns[:-1], self.columns[-1]
-        slack = np.eye(bound.size)[:, np.isfinite(bound)]
-        cost = np.concatenate([-offsets, np.tile(bound[np.isfinite(bound)], 2)])
+        matrix, residuals = self.columns[:-1], self.columns[-1] + theta @ self.columns[:-1]
+        sizes = np.abs(residuals)
+        unit = float(np.median(sizes)) or float(sizes.max(initial=0.0)) or 1.0
+        limited = np.isfinite(bound)
+        slack = np.eye(bound.size)[:, limited]
+        up, down = (bound - theta)[limited] / unit, (bound + theta)[limited] / unit
+        cost = np.concatenate([-residuals / unit, up, down])
         limits: Any = np.zeros((cost.size, 2))
         limits[:, 1] = np.inf
-        limits[: offsets.size] = self.weights[:, None] * [quantile - 1.0, quantile]
+        limits[: residuals.size] = self.weights[:, None] * [quantile - 1.0, quantile]
         equality = np.concatenate([matrix, slack, -slack], axis=1)
         tight: Any = {"dual_feasibility_tolerance": 1e-10}
         answer = linprog(cost, A_eq=equality, b_eq=-self.far, bounds=limits, method="highs-ds", options=tight)
-        return np.asarray(answer.eqlin.marginals, float) if answer.status == 0 else None
+        return theta + unit * np.asarray(answer.eqlin.marginals, float) if answer.status == 0 else None
 
 
 def _near_and_far(theta: Floats, cut: float, quantile: float, chunks: Iterator[Chunk], first: int) -> _Near:
@@ -172,5 +214,5 @@ def _crosses(theta: Floats, cut: float, found: Floats, chunks: Iterator[Chunk], 
         design = chunk.designs[0]
         residual = design.index(theta)
         moved = np.sign(residual) * design.index(found)
-        wrong |= bool(((np.abs(residual) > cut) & (moved < -ON_THE_FIT)).any())
+        wrong |= bool(((np.abs(residual) > cut) & (moved < -ON_THE_FIT * min(1.0, cut))).any())
     return wrong

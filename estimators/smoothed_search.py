@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.estimators.bandwidth import auto_bandwidth
+from privfit.estimators.bandwidth import auto_bandwidth, narrowest
 from privfit.estimators.least_squares import least_squares
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.problem import Problem
@@ -20,7 +20,7 @@ from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution, minimise, polish, solve
 from privfit.estimators.symbols import Identity, Resolvent
 
-__all__ = ["Pilot", "continuation", "resolvents_only"]
+__all__ = ["Pilot", "check_width", "continuation", "resolvents_only"]
 
 Floats = NDArray[np.float64]
 _WIDEST = 0.5
@@ -69,6 +69,30 @@ class Pilot:
             return float(self.sigma * risk.n**-0.4)
         return max(
             auto_bandwidth(g, self.sigma, self.spread, self.share, risk.n, jump) for g in risk.symbols(self.theta)
+        )
+
+
+def check_width(bandwidth: float, problem: Problem) -> None:
+    """Refuse a given bandwidth, in units of the response, that is too narrow beside the noise of the residual.
+
+    Raises
+    ------
+    ValueError
+        Below half of `bandwidth.narrowest` at the pilot coefficients.
+
+    Examples
+    --------
+    >>> check_width.__name__
+    'check_width'
+    """
+    risk, unit = problem.risk, problem.coordinates.response_scale
+    if not risk.corrects:
+        return
+    least = 0.5 * unit * max(narrowest(g) for g in risk.symbols(Pilot.of(problem).theta))
+    if bandwidth < least:
+        raise ValueError(
+            f"bandwidth must be at least {least:.3g} under this noise, got {bandwidth:g}: below 1/300 of the noise "
+            "of the residual the corrected loss is not computed exactly. Use bandwidth='auto', or a larger one."
         )
 
 

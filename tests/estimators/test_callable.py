@@ -42,7 +42,7 @@ def test_known_derivatives_give_the_symmetric_laplace_correction():
 @pytest.mark.parametrize(
     ("symbol", "match"),
     [
-        (Power(1)(0.2, 0), r"derivative of order 2: given are 0.*correction='dr'"),
+        (Power(1)(0.2, 0), r"up to order 2, 0 are given.*correction='dr'"),
         (Resolvent(0.2)(0.2, 0), "Use correction='dr'"),
         (Heat()(0.2, 0), "Gaussian"),
     ],

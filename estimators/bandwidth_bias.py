@@ -29,7 +29,7 @@ from privfit.estimators.diagnostics import curvature_error
 from privfit.estimators.inference import sandwich
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.risk import Risk
-from privfit.estimators.solver import Solution, minimise, polish
+from privfit.estimators.solver import Solution, polish, solve
 from privfit.estimators.squared_score import ShiftedLoss
 
 __all__ = ["Bias", "bandwidth_bias", "narrowed"]
@@ -145,7 +145,7 @@ def narrowed(
         if bias.ratio.max(initial=0.0) <= _HARMLESS:
             break
         own = risk.with_(loss=family(h / _STEP))
-        found = polish(own, solution.theta, bound) or minimise(own, solution.theta, bound)
+        found = polish(own, solution.theta, bound) or solve(own, [solution.theta], bound)
         if not found.interior or curvature_error(own, found) > _CALM:
             break
         other = bandwidth_bias(own, found, family, h / _STEP)

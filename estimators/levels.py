@@ -82,12 +82,12 @@ def combined(names: Sequence[str], found: Sequence[Mapping[str, Any]]) -> dict[s
 
 def _wide(own: Mapping[str, Any]) -> list[str]:
     """Say so where a fit of one quantile was smoothed over half the response's range."""
-    if not own.get("bandwidth_too_wide") or own.get("cautions"):
+    if not own.get("bandwidth_too_wide") or any("exceeds half" in text for text in own.get("cautions", ())):
         return []
     return [f"the bandwidth {own['bandwidth']:.3g} exceeds half the response's range: not about that quantile"]
 
 
-def joint_covariance(kept: list[Kept], single: list[Floats]) -> Floats:
+def joint_covariance(kept: list[Kept], single: list[Floats], left: list[Floats | None] | None = None) -> Floats:
     """Joint covariance of all parameters; a fit without standard errors keeps its infinite ones and no covariances.
 
     Parameters
@@ -96,6 +96,8 @@ def joint_covariance(kept: list[Kept], single: list[Floats]) -> Floats:
         Fits to the same records.
     single : list of ndarray, shape (p, p)
         Their own covariances.
+    left : list of (ndarray, shape (p,), or None), optional
+        Bias in solver coordinates whose square is part of these (`bandwidth_bias`).
 
     Examples
     --------
@@ -116,6 +118,9 @@ def joint_covariance(kept: list[Kept], single: list[Floats]) -> Floats:
             for j, b in enumerate(good):
                 if a != b:
                     out[a, :, b, :] = maps[i] @ scores[i, :, j, :] @ maps[j].T / (n - size)
+                    one, other = (None, None) if left is None else (left[a], left[b])
+                    if one is not None and other is not None:
+                        out[a, :, b, :] += np.outer(kept[a].matrix @ one, kept[b].matrix @ other)
     return out.reshape(count * size, count * size)
 
 

@@ -172,7 +172,8 @@ class QuantileProcess(ResultsMixin, BaseEstimator):  # type: ignore[misc]
         self.params_ = np.concatenate([model.params_ for model in self.models_])
         self.coef_ = np.stack([model.coef_ for model in self.models_])
         self.intercept_ = np.array([model.intercept_ for model in self.models_])
-        self.cov_params_ = joint_covariance(kept, [model.cov_params_ for model in self.models_])
+        left = [model._left_bias for model in self.models_]
+        self.cov_params_ = joint_covariance(kept, [model.cov_params_ for model in self.models_], left)
         self._compare()
         self.converged_ = all(model.converged_ for model in self.models_)
         found = [model.diagnostics_ for model in self.models_]

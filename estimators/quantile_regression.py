@@ -56,13 +56,18 @@ class QuantileRegression(LinearPrediction, IndexRegression):
     bandwidth : "auto" or float
         Of the logistic smoothing, in units of the response; "auto" follows `bandwidth.auto_bandwidth`
         (``correction="wsz"``: of its normal kernel, by `losses.kernel_check.kernel_bandwidth`). A
-        number smooths without noise, too: raw data and release then have the same target.
+        number smooths without noise, too: raw data and release then have the same target. Under noise "auto" starts
+        from the standard deviation of the residuals, which outliers widen (valid intervals, but wide), and is narrowed
+        where the estimated bias asks for it (`bandwidth_bias`).
 
     Attributes
     ----------
     coef_, intercept_, params_, cov_params_, efficiency_, converged_, diagnostics_
-        As for `LinearRegression`; ``diagnostics_["bandwidth"]`` is the bandwidth used. Of an exact fit to raw data,
-        ``diagnostics_["tied"]`` is the share of the records that lie on it beyond one for each coefficient.
+        As for `LinearRegression`; ``diagnostics_["bandwidth"]`` is the bandwidth used (of an exact fit to raw data,
+        that of its curvature). Under noise ``diagnostics_["bandwidth_bias"]`` is the estimated bias of the bandwidth
+        for each coefficient, intercept first, ``diagnostics_["bandwidth_bias_error"]`` its standard error; with "auto"
+        its square is part of ``cov_params_``. Of an exact fit, ``diagnostics_["tied"]`` is the share of the records
+        that lie on it beyond one for each coefficient.
 
     Examples
     --------
@@ -200,7 +205,7 @@ class QuantileRegression(LinearPrediction, IndexRegression):
                 SmallSampleWarning,
                 stacklevel=5,
             )
-        self._say_bias()
+        self._say_smoothing()
         scored = solution.scored
         if not isinstance(scored, SmoothedCheckLoss):
             return
@@ -216,13 +221,27 @@ class QuantileRegression(LinearPrediction, IndexRegression):
                 stacklevel=5,
             )
 
-    def _say_bias(self) -> None:
-        if self._bias is None or self._left_bias is None or self._bias.ratio.max(initial=0.0) <= _MUCH:
+    def _say_smoothing(self) -> None:
+        found = self.diagnostics_
+        if found.get("n_needed"):  # the fit has warned of more than its bandwidth
+            return
+        if found["bandwidth_too_wide"]:
+            warnings.warn(
+                f"the bandwidth {found['bandwidth']:.3g} exceeds half the {'declared' if self._range else 'observed'} "
+                f"range of the response: the estimate is no longer about the quantile {self.quantile:g}. Use more "
+                "records, less noise, or LinearRegression for the mean.",
+                SmallSampleWarning,
+                stacklevel=6,
+            )
+            return
+        if self._left_bias is None:
+            return
+        if self._bias is None or self._bias.ratio.max(initial=0.0) <= _MUCH:
             return
         place = int(self._bias.ratio.argmax())
         of = f" of {self._names[place]!r}" if len(self._names) > 1 else ""
         warnings.warn(
-            f"the bandwidth {self.diagnostics_['bandwidth']:.3g} moves the estimate{of} by about "
+            f"smoothing with bandwidth {found['bandwidth']:.3g} moves the estimate{of} by about "
             f"{self._bias.ratio[place]:.1f} standard errors, as fits at wider ones tell: the intervals contain that "
             "bias, the estimate does not shed it. Use more records or less noise; diagnostics_['bandwidth_bias'] has "
             "its size.",
@@ -241,14 +260,6 @@ class QuantileRegression(LinearPrediction, IndexRegression):
         # Without noise and with "auto" the search ends in the exact vertex, whatever the bandwidth.
         smoothed = self.noise_.noisy or self.bandwidth != "auto"
         wide = smoothed and width > 0.5 * span > 0.0
-        if wide:
-            warnings.warn(
-                f"the bandwidth {width:.3g} exceeds half the {'declared' if self._range else 'observed'} range "
-                f"of the response: the estimate is no longer about the quantile {self.quantile:g}. Use more "
-                "records, less noise, or LinearRegression for the mean.",
-                SmallSampleWarning,
-                stacklevel=5,
-            )
         found: dict[str, Any] = {"bandwidth": width, "bandwidth_too_wide": wide}
         if self._bias is not None:
             c = problem.coordinates

@@ -68,7 +68,7 @@ def tabulate(rows: Sequence[tuple[Symbol, int]]) -> Callable[[Floats], Floats]:
         spacing, hermite = min(spacing, 0.5 / degree), _QUINTIC
     nodes = 1 << math.ceil(math.log2(2.0 * _HALF_WIDTH * max(1.0, widest) / spacing))
     if nodes > _MAX_NODES:
-        return _widened(rows, widest / 300.0)
+        return _widened(rows, max(widest / 300.0, 2.0))
     half = nodes * spacing / 2.0
     omega = np.asarray(2.0 * np.pi * np.fft.rfftfreq(nodes, spacing), np.float64)
     spectrum = _bell_spectrum(omega) / spacing

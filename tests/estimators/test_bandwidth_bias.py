@@ -35,7 +35,7 @@ def smoothed_quantile(values, tau, h):
 
 @pytest.mark.parametrize(("shape", "tau", "h"), [("exponential", 0.4, 0.25), ("lognormal", 0.5, 0.25)])
 def test_the_estimate_is_the_bias_of_the_smoothed_quantile(shape, tau, h):
-    """n = 200,000, little noise: what smoothed quantiles at h, 1.5 h and 2.25 h tell, which is never far below the bias.
+    """n = 200,000, little noise: what quantiles smoothed by h, 1.5 h and 2.25 h tell, not far below the bias.
 
     Tolerance: four of its own standard errors, and a tenth for one Newton step in place of a fit.
     """
@@ -85,9 +85,7 @@ def test_a_bias_is_told_from_its_own_noise():
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("n", [1200, 20_000])
 @pytest.mark.parametrize("law", [SymmetricLaplace(0.5), ZeroInflatedLaplace(scale=1.0, delta0=0.5)], ids=["sl", "zil"])
-@pytest.mark.parametrize(
-    ("shape", "tau"), [("exponential", 0.4), ("lognormal", 0.5), ("normal", 0.3), ("normal", 0.5)]
-)
+@pytest.mark.parametrize(("shape", "tau"), [("exponential", 0.4), ("lognormal", 0.5), ("normal", 0.3), ("normal", 0.5)])
 def test_intervals_contain_the_quantile_of_skewed_columns(shape, tau, law, n, seed):
     """100 runs, standard error 2.2 % at 95 %: with the normal bound alone, 33 % for exponential values, n = 20,000.
 

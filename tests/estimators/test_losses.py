@@ -317,3 +317,16 @@ def test_beside_an_extreme_resolvent_the_bell_is_a_point():
     assert_allclose(found, np.exp(-np.abs(u) / b) / (2 * b), rtol=5e-5)
     slope = LogisticLoss().apply(u, Symbol((1.0,), ((b * b, 1),)), 3)
     assert_allclose(slope, -np.sign(u) * np.exp(-np.abs(u) / b) / (2 * b * b), rtol=5e-5)
+
+
+@pytest.mark.parametrize("b", [250.0, 700.0, 40_000.0])
+def test_loss_and_derivatives_agree_beside_a_wide_resolvent(b):
+    """Central differences: a loss that is widened is so as a whole, or a search for its minimum does not end."""
+    symbol = Resolvent(0.8)(b**2 / 0.8, 0)
+    h = max(b / 300.0, 1.0)
+    u, step = np.linspace(-8.0, 8.0, 41) * h, 0.02 * h
+    kernel = LogisticLoss().compile([(symbol, order) for order in range(3)])
+    below, at, above = (np.array(kernel(u + shift)) for shift in (-step, 0.0, step))
+    slopes = (above - below)[:2] / (2.0 * step)
+    assert_allclose(slopes[0], at[1], atol=1e-3)
+    assert_allclose(slopes[1], at[2], atol=1e-3 / h)

@@ -336,3 +336,87 @@ def test_large_table_without_noise():
     r = y - model.predict(x)
     assert np.sum(np.abs(r) < 1e-9) == 3
     assert abs(np.mean(r < 0) - 0.3) < 1e-4
+
+
+@pytest.mark.parametrize("outliers", ["contaminated", "cauchy"])
+def test_without_noise_outliers_leave_standard_errors(outliers):
+    """n = 4000: sqrt(tau (1 - tau) / n) / f(0), within 12 % (the kernel estimate of f varies by about 4 %)."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(4000, 1))
+    errors = rng.standard_cauchy(4000)
+    density = 1 / np.pi
+    if outliers == "contaminated":
+        errors, density = np.where(rng.random(4000) < 0.01, 1e6, 1.0) * rng.normal(size=4000), 0.99 / np.sqrt(2 * np.pi)
+    model = QuantileRegression(0.5).fit(x, 1 + 2 * x[:, 0] + errors)
+    assert_allclose(model.bse_, 0.5 / np.sqrt(4000) / density, rtol=0.12)
+    assert model.diagnostics_["tied"] == 0.0
+
+
+def test_far_outliers_are_no_ties():
+    """Cubed Cauchy errors: residuals near 0 are tiny beside the spread of the response, and the fit is still exact."""
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(800, 1))
+    y = 2 * x[:, 0] + rng.standard_cauchy(800) ** 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = QuantileRegression(0.5).fit(x, y)
+    assert_allclose(check_risk(model.params_, x, y, 0.5), smallest_check_risk(x, y, 0.5), rtol=1e-12)
+    assert abs(model.coef_[0] - 2) < 0.1
+
+
+def test_few_records_beyond_the_quantile_are_said():
+    x = np.random.default_rng(7).normal(size=(180, 1))
+    with pytest.warns(SmallSampleWarning, match="about 9 of 180 records lie beyond the quantile 0.95"):
+        QuantileRegression(0.95, fit_intercept=False).fit(x, x[:, 0] ** 2)
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-2, 1.0])
+@pytest.mark.parametrize("tau", [0.05, 0.5])
+def test_penalised_without_noise_meets_the_exact_conditions(alpha, tau):
+    """0 is a subgradient: records on the fit have multipliers in [tau - 1, tau] that balance the others."""
+    from scipy.optimize import lsq_linear
+
+    rng = np.random.default_rng(8)
+    x, n = rng.normal(size=(600, 2)), 600
+    y = x @ [1.0, -2.0] + rng.exponential(size=n)
+    model = QuantileRegression(tau, alpha=alpha).fit(x, y)
+    design, r = np.c_[np.ones(n), x], y - model.predict(x)
+    on = np.abs(r) < 1e-4
+    rest = design[~on].T @ (tau - (r[~on] < 0)) / n - alpha * np.r_[0.0, model.coef_]
+    found = lsq_linear(design[on].T / n, -rest, (tau - 1, tau))
+    assert on.sum() <= 6
+    assert_allclose(found.fun, 0.0, atol=1e-6)  # beside 1 / n for a record on the wrong side
+
+
+@pytest.mark.filterwarnings("ignore:.*too few for this noise")
+def test_a_bandwidth_too_narrow_for_the_noise_is_refused():
+    rng = np.random.default_rng(9)
+    law = ZeroInflatedLaplace(scale=1.5, delta0=0.8)
+    x = rng.normal(size=(3000, 1))
+    y = 2 * x[:, 0] + rng.normal(size=3000)
+    moved = (rng.random(3000) > 0.8) * 1.5 * np.sqrt(rng.exponential(size=3000)) * rng.normal(size=3000)
+    with pytest.raises(ValueError, match=r"bandwidth must be at least 0\.006\d* under this noise, got 0\.002"):
+        QuantileRegression(0.5, noise={0: law}, bandwidth=0.002).fit(x + moved[:, None], y)
+    narrow = QuantileRegression(0.5, noise={0: law}, bandwidth=0.01).fit(x + moved[:, None], y)
+    assert narrow.converged_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("errors", ["normal", "cauchy", "contaminated", "unequal", "normal .05"])
+def test_without_noise_intervals_under_outliers(errors, seed):
+    """n = 1000, 500 runs: coverage of the slope has a standard error of 1 %."""
+    rng = np.random.default_rng(seed)
+    inside, tau = 0, 0.05 if errors.endswith(".05") else 0.5
+    for _ in range(500):
+        x, e = rng.normal(size=(1000, 1)), rng.normal(size=1000)
+        if errors == "cauchy":
+            e = rng.standard_cauchy(1000)
+        elif errors == "contaminated":
+            e = np.where(rng.random(1000) < 0.01, 1e4, 1.0) * e
+        elif errors == "unequal":
+            e = e * (1 + np.abs(x[:, 0]))
+        model = QuantileRegression(tau).fit(x, 1 + 2 * x[:, 0] + e)
+        inside += abs(model.coef_[0] - 2) < 1.96 * model.bse_[1]
+    print(f"{errors}, seed {seed}: coverage {inside / 500}")
+    assert 0.92 <= inside / 500 <= 0.98

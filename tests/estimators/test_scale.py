@@ -106,18 +106,21 @@ def same(one, other, errors=1e-10):
 def test_a_release_on_disk_is_fitted_as_in_memory_for_1_2_and_7_parts(model, target, folders):
     """Coefficients, covariances and efficiency to 1e-10: both searches end with the curvature at their minimum.
 
-    A search reads the records a few times; those that solve for a scale, or whose curvature jumps, some more.
+    A search reads the records a few times; those that solve for a scale, or whose curvature jumps, some more, and a
+    quantile two or three times more for each bandwidth whose bias it estimates.
     """
     place, whole = folders
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "smoothing with bandwidth")
         inside = model.fit_release(whole, target, ["a", "b"])
         kept = {key: getattr(inside, key) for key in ("params_", "cov_params_", "efficiency_")}
         memory = type("Kept", (), kept)
         for parts in (1, 7):
             fit = model.fit_release(released_in(place, whole, parts), target, ["a", "b"])
             same(memory, fit)
-            assert 2 <= fit.diagnostics_["passes"] <= (30 if (model, target) in DEAR else 12)
+            most = 30 if (model, target) in DEAR else 12 + 6 * isinstance(model, QuantileRegression)
+            assert 2 <= fit.diagnostics_["passes"] <= most
             if parts == 1:
                 once = fit.params_.copy()
         assert (fit.params_ == once).all()  # to the last bit: passes are cut at the same records

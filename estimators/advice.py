@@ -41,6 +41,8 @@ KEYS = {
     "bandwidth": "smoothing of a kinked loss, in the units of the response; None without smoothing",
     "bandwidth_too_wide": "the bandwidth exceeds half the response's range (Quantile: half the standard deviation of "
     "the column): the fit is not about that quantile",
+    "bandwidth_bias": "estimated bias of each coefficient by the smoothing, from fits at wider bandwidths",
+    "bandwidth_bias_error": "its standard errors",
     "smoothing_bias": "upper bound of the smoothing's bias in the mean score",
     "threshold": "Huber's threshold, in the units of the response",
     "scale": "scale of the residuals, in the units of the response; None with a given threshold",

@@ -25,6 +25,7 @@ from privfit.estimators.inference import sandwich
 from privfit.estimators.kept import RecordsMixin
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
+from privfit.estimators.noted import noted_warnings
 from privfit.estimators.pieces import PiecesMixin
 from privfit.estimators.problem import Problem, Sample, build_problem
 from privfit.estimators.restarts import SUSPICIOUS, restarted
@@ -38,8 +39,7 @@ from privfit.estimators.stabilise import ESCALATION, MARGIN, stabilising_penalty
 __all__ = ["IndexRegression"]
 
 Floats = NDArray[np.float64]
-_WARM = 30_000
-_WARM_ON_DISK = 100_000  # a pass over a file is dearer than a search in memory
+_WARM, _WARM_ON_DISK = 30_000, 100_000  # a pass over a file is dearer than a search in memory
 
 
 class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  # type: ignore[misc]
@@ -141,8 +141,9 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
             problem = problem.penalised(self._alpha_penalty(problem))
         solution, problem, start = self._stabilised_search(problem)
         solution = self._reconsidered(solution, problem, start)
-        self._store(solution, problem, start)
-        self._finish(solution, problem)
+        with noted_warnings(self):
+            self._store(solution, problem, start)
+            self._finish(solution, problem)
         self._keep_records(solution, problem)
         return self
 
@@ -239,11 +240,9 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
             self.efficiency_ = unchanged(theta.size, risk.n)
         self.converged_, self.n_iter_ = solution.converged, max(solution.iterations, 1)
         self._n_records = risk.n
-        size = max(float(np.linalg.norm(theta[lead:])), 1.0)
-        varying = ~coordinates.flat
-        found: dict[str, Any] = {}
-        if not corrected or collinear or problem.flat.any():
-            found = report_plain(solution, problem, self._names[lead:])
+        size, varying = max(float(np.linalg.norm(theta[lead:])), 1.0), ~coordinates.flat
+        plain = not corrected or collinear or problem.flat.any()
+        found: dict[str, Any] = report_plain(solution, problem, self._names[lead:]) if plain else {}
         if corrected and not collinear:
             spread = float(np.sqrt(np.trace(standard[lead:, lead:][np.ix_(varying, varying)]))) / size
             naive, hint = problem.naive, self._hint(coordinates.original(start)[lead:])
@@ -259,7 +258,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         self.diagnostics_ = found | self._extra_diagnostics(problem)
         if noisy and (found.get("n_needed") or self.diagnostics_.get("bandwidth_too_wide")):
             self.efficiency_ = unavailable(theta.size, risk.n, assumption)
-        elif noisy and self._stabilised:
+        elif self._stabilised:
             self.efficiency_ = unavailable(theta.size, risk.n, RIDGE)
 
     # what a subclass says ---------------------------------------------------------------------------
@@ -292,8 +291,7 @@ class IndexRegression(PiecesMixin, RecordsMixin, ResultsMixin, BaseEstimator):  
         return {}
 
     def _hint(self, slopes: Floats) -> str:
-        """What a warning says beside the rest, at naive slopes."""
-        return ""
+        return ""  # what a warning says beside the rest, at naive slopes
 
     def _shape_intercept(self, value: float) -> Any:
         return value

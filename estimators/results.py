@@ -266,7 +266,7 @@ class ResultsMixin:
                 f"{what} smoothed with bandwidth {found['bandwidth']:.4g} ({units}): the target is {target}. Compare "
                 "with raw data at the same bandwidth."
             )
-        if found.get("bandwidth_too_wide") and not found.get("cautions"):
+        if found.get("bandwidth_too_wide") and not found.keys() & {"columns", "quantiles"}:
             notes.append("The bandwidth exceeds half the response's range: this is no longer about that quantile.")
         notes += [f"{text[0].upper()}{text[1:]}." for text in found.get("cautions", ())]
         if found.get("stabilised"):

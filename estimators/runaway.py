@@ -109,7 +109,7 @@ def prediction_spread(problem: Problem, theta: Floats) -> float:
     """
     lead, b = problem.lead, theta[problem.lead :]
     covariance = problem.risk.gram()[lead:, lead:] - np.diag(problem.risk.noise_variances[lead:])
-    return float(np.sqrt(max(b @ covariance @ b, 0.0)))
+    return float(np.sqrt(max(float(b @ covariance @ b), 0.0)))
 
 
 def settled(solution: Solution, problem: Problem) -> bool:

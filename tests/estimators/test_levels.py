@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulations import laplace_noise
 
-from privfit.estimators import SmallSampleWarning
+from privfit.estimators import LogisticRegression, QuantileRegression, SmallSampleWarning
 from privfit.estimators.levels import combined, named_warnings
 from privfit.estimators.quantile import Quantile
 from privfit.estimators.quantile_process import QuantileProcess
@@ -60,6 +60,19 @@ def test_a_wide_bandwidth_is_in_warning_diagnosis_and_summary():
     assert "nothing stands" not in model.diagnose()
     assert "1 @ 0.5" not in model.diagnose()
     assert "stabilize" not in model.diagnose()
+
+
+def test_what_a_fit_warned_of_is_in_its_diagnosis_and_summary():
+    """4 records beside a median: the warning about so few is a caution; what diagnostics say is not said twice."""
+    model = QuantileRegression(0.5)
+    with pytest.warns(SmallSampleWarning, match="lie beyond the quantile"):
+        model.fit(np.arange(4.0)[:, None], [0.0, 1.0, 4.0, 2.0])
+    assert sum("lie beyond" in text for text in model.diagnostics_["cautions"]) == 1
+    assert "lie beyond" in model.diagnose() and "lie beyond" in model.summary()
+    label = np.array([0, 0, 1, 1])
+    with pytest.warns(SmallSampleWarning, match="boundary"):
+        logistic = LogisticRegression(bound=3.0).fit(np.arange(4.0)[:, None], label)
+    assert "cautions" not in logistic.diagnostics_
 
 
 def lost_process():

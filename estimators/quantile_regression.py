@@ -223,8 +223,6 @@ class QuantileRegression(LinearPrediction, IndexRegression):
 
     def _say_smoothing(self) -> None:
         found = self.diagnostics_
-        if found.get("n_needed"):  # the fit has warned of more than its bandwidth
-            return
         if found["bandwidth_too_wide"]:
             warnings.warn(
                 f"the bandwidth {found['bandwidth']:.3g} exceeds half the {'declared' if self._range else 'observed'} "
@@ -234,7 +232,7 @@ class QuantileRegression(LinearPrediction, IndexRegression):
                 stacklevel=6,
             )
             return
-        if self._left_bias is None:
+        if self._left_bias is None or found.get("n_needed"):  # or the fit has warned of more than its bandwidth
             return
         if self._bias is None or self._bias.ratio.max(initial=0.0) <= _MUCH:
             return

@@ -121,7 +121,7 @@ def curvature_bandwidth(residuals: Floats, quantile: float, n: int) -> float:
     Examples
     --------
     >>> round(curvature_bandwidth(np.linspace(-1, 1, 1001), 0.5, 1001), 4)
-    0.0308
+    0.0618
     """
     from scipy.special import ndtri
 

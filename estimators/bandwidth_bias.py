@@ -104,7 +104,8 @@ def bandwidth_bias(risk: Risk, solution: Solution, family: Callable[[float], Ind
         if np.linalg.eigvalsh(hessian)[0] <= 0.0:
             hessian = solution.hessian
         covariance = sandwich(hessian, apart.score_covariance(theta), risk.n)
-        return -np.linalg.solve(hessian, gradient), np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        step = np.asarray(-np.linalg.solve(hessian, gradient), float)
+        return step, np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), float)
 
     first, error = moved(_STEP * h, risk.loss)
     second, wide_error = moved(_STEP**2 * h, family(_STEP * h))

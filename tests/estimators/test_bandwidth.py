@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from privfit.estimators.bandwidth import _amplification, auto_bandwidth
+from privfit.estimators.bandwidth import _amplification, auto_bandwidth, curvature_bandwidth
 from privfit.estimators.losses import SmoothedCheckLoss
 from privfit.estimators.symbols import Power, Resolvent, Symbol
 
@@ -49,3 +49,28 @@ def test_bad_arguments():
         auto_bandwidth(Symbol(), 0.0, 1.0, 1.0, 10)
     with pytest.raises(ValueError, match="share"):
         auto_bandwidth(Symbol(), 1.0, 1.0, 0.0, 10)
+
+
+def test_curvature_bandwidth_is_hall_and_sheathers():
+    """Against statsmodels' width in probability, times the density of uniform residuals."""
+    from statsmodels.regression.quantile_regression import hall_sheather
+
+    residuals = np.linspace(-1, 1, 100_001)
+    for tau, n in ((0.5, 500), (0.2, 5000), (0.05, 2000)):
+        expected = 2 * 2 * hall_sheather(n, tau) / (2 * np.pi)
+        assert_allclose(curvature_bandwidth(residuals, tau, n), expected, rtol=1e-4)
+
+
+def test_curvature_bandwidth_ignores_outliers_and_ties():
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=2000)
+    wild = np.where(rng.random(2000) < 0.01, 1e8, 1.0) * plain
+    assert_allclose(curvature_bandwidth(wild, 0.5, 2000), curvature_bandwidth(plain, 0.5, 2000), rtol=0.05)
+    tied = np.repeat([0.0, 1.0], [1800, 200])
+    assert_allclose(curvature_bandwidth(tied, 0.5, 2000), 1 / (2 * np.pi))
+    assert curvature_bandwidth(np.zeros(9), 0.5, 9) == 1.0
+
+
+def test_automatic_bandwidth_stays_within_the_tables():
+    """Of resolvents, which reach to a scale of 300 bandwidths."""
+    assert auto_bandwidth(Resolvent(0.9)(50.0, 0), 0.01, 7.0, 1.0, 10**7) >= np.sqrt(0.9 * 50.0) / 150.0

@@ -24,7 +24,7 @@ from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLo
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss, kernel_bandwidth
 from privfit.estimators.problem import Problem
-from privfit.estimators.quantile_search import search_quantile
+from privfit.estimators.quantile_search import ON_THE_FIT, search_quantile
 from privfit.estimators.raw_scores import curvature_kept
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.results import QUANTILE_SMOOTHS
@@ -167,11 +167,20 @@ class QuantileRegression(LinearPrediction, IndexRegression):
         return solution, problem, start
 
     def _bent(self, solution: Solution, problem: Problem) -> tuple[Solution, Problem]:
-        """Give an exact fit the curvature at its own bandwidth (`bandwidth.curvature_bandwidth`)."""
-        few = problem.risk.thinned(SAMPLE)
-        width = curvature_bandwidth(few.design.index(solution.theta), self.quantile, problem.risk.n)
+        """Give an exact fit the curvature at its own bandwidth (`bandwidth.curvature_bandwidth`).
+
+        The records that it goes through are left out: it was drawn to them, whatever the density.
+        """
+        few, n = problem.risk.thinned(SAMPLE), problem.risk.n
+        residuals = few.design.index(solution.theta)
+        width = curvature_bandwidth(residuals, self.quantile, n)
         problem = problem.with_loss(SmoothedCheckLoss(self.quantile, width, 2))
         hessian = problem.risk.hessian(solution.theta)
+        drawn = few.design.matrix[:, np.abs(residuals) < ON_THE_FIT * min(1.0, 2.0 * np.pi * width)]
+        if few.n == n and drawn.shape[1] <= 2 * few.size:
+            without = hessian - drawn @ drawn.T / (4.0 * width * n)
+            if np.linalg.eigvals(np.linalg.pinv(hessian) @ without).real.min() > 0.5:
+                hessian = without
         free = ~solution.at_bound
         values = np.linalg.eigvalsh(hessian[np.ix_(free, free)]) if free.any() else np.ones(1)
         return replace(solution, hessian=hessian, positive=bool(values[0] > 1e-10 * values[-1])), problem

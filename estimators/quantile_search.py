@@ -118,6 +118,7 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
     'vertex'
     """
     count = min(risk.n, 20 * risk.size + 100)  # the smoothed minimum is closer than that to the exact one
+    closer = False
     best, unsmoothed = None, risk.with_(loss=CheckLoss(quantile))
     while True:
         cut = _cut(risk, theta, count)
@@ -129,7 +130,10 @@ def vertex(risk: Risk, theta: Floats, quantile: float, bound: Floats) -> Floats 
                 return best
             best = found if better else None
         elif found is not None and not any(risk.each(partial(_crosses, theta, cut, found))):
-            return found
+            if closer or not 0.0 < _cut(risk, found, count) < 1e-3 * cut:
+                return found
+            theta, closer = found, True  # so much closer that its residuals tell more digits
+            continue
         if count == risk.n:
             return best
         count = min(risk.n, 4 * count)

@@ -78,7 +78,8 @@ def test_quantiles_under_known_noise_of_each_row():
     fit = Quantile([0.3, 0.5], noise=RowNoise(GROUP, LAWS)).fit(RELEASED)
     assert np.abs((fit.quantile_ - norm.ppf([0.3, 0.5])) / fit.bse_.reshape(2, 2)).max() < 4.5
     worst = Quantile([0.3, 0.5], noise=Laplace(0.9)).fit(X + 0.9 * np.random.default_rng(2).laplace(size=X.shape))
-    assert (fit.bse_ < worst.bse_).all()
+    # of all four together: a bandwidth's bias, part of each, is an estimate
+    assert np.mean(fit.bse_**2) < 0.6 * np.mean(worst.bse_**2)
 
 
 def test_what_takes_no_laws_by_row_says_so():

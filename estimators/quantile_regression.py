@@ -24,7 +24,7 @@ from privfit.estimators.losses import SmoothedCheckLoss, SmoothedLoss, SquaredLo
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.losses.kernel_check import KernelCheckLoss, kernel_bandwidth
 from privfit.estimators.problem import Problem
-from privfit.estimators.quantile_search import ON_THE_FIT, search_quantile
+from privfit.estimators.quantile_search import search_quantile
 from privfit.estimators.raw_scores import curvature_kept
 from privfit.estimators.regression import IndexRegression
 from privfit.estimators.results import QUANTILE_SMOOTHS
@@ -176,7 +176,8 @@ class QuantileRegression(LinearPrediction, IndexRegression):
         width = curvature_bandwidth(residuals, self.quantile, n)
         problem = problem.with_loss(SmoothedCheckLoss(self.quantile, width, 2))
         hessian = problem.risk.hessian(solution.theta)
-        drawn = few.design.matrix[:, np.abs(residuals) < ON_THE_FIT * min(1.0, 2.0 * np.pi * width)]
+        assert isinstance(solution.scored, SmoothedCheckLoss)
+        drawn = few.design.matrix[:, np.abs(residuals) < 30.0 * solution.scored.bandwidth]
         if few.n == n and drawn.shape[1] <= 2 * few.size:
             without = hessian - drawn @ drawn.T / (4.0 * width * n)
             if np.linalg.eigvals(np.linalg.pinv(hessian) @ without).real.min() > 0.5:

@@ -46,7 +46,8 @@ def choose_rows(frame: Any, rows: Any, count: int) -> tuple[Any, int]:
         )
     if mask.shape != (count,):
         raise ValueError(f"rows must have shape ({count},), one entry per row of the release, got {mask.shape}.")
-    own, wanted = getattr(rows, "index", None), getattr(frame, "index", None)
+    own: Any = getattr(rows, "index", None)
+    wanted = getattr(frame, "index", None)
     if hasattr(own, "equals") and not (own.equals(wanted) if wanted is not None else _counts(own)):
         raise ValueError(
             "rows must have the index of release.frame, got a pandas Series with another one (sorted, sampled or of "

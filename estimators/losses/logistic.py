@@ -21,8 +21,8 @@ from privfit.estimators.symbols import Symbol
 __all__ = ["LogisticLoss"]
 
 _SAFE_DEGREE, _LOST = 6, 1e-10
-_WIDEST = 300.0
-"""Scale b of a resolvent up to which it is tabulated; beyond, the loss is widened to b / 300 first."""
+_WIDEST = 2000.0
+"""Scale b of a resolvent up to which it is tabulated; beyond, the loss is widened to b / 2000 first."""
 
 
 def _power_rows(count: int) -> Floats:

@@ -4,9 +4,9 @@ The bell has Fourier transform ``pi omega / sinh(pi omega)`` and decays like ``e
 the spectrum ends at 1e-20, and a periodic grid of half-width ``40 max(1, b)`` wraps round below 1e-16.
 Between nodes, Hermite polynomials with exact derivatives: cubic at spacing 0.025 (error
 ``0.025^4/384 max|h^(4)|``) for narrow b, quintic at spacing 0.2 (``0.2^6/46080 max|h^(6)|``) for wide b; both
-about 1e-9. For b within [40, 300] the cells of `expression_average` instead, whose number grows like
+about 1e-9. For b within [40, 2000] the cells of `expression_average` instead, whose number grows like
 log b only. Polynomial operators of a high degree k raise frequencies up to ``2k / pi``: quintic at ``1 / (2k)``.
-Beyond b = 300 `LogisticLoss` is widened to b / 300, as a whole: what changes is of the size ``(1/300)^2`` of an
+Beyond b = 2000 `LogisticLoss` is widened to b / 2000, as a whole: what changes is of the size ``(1/2000)^2`` of an
 average over b. Tables of many poles end where they would need too many nodes, and widen the bell alone.
 """
 

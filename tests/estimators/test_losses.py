@@ -323,7 +323,7 @@ def test_beside_an_extreme_resolvent_the_bell_is_a_point():
 def test_loss_and_derivatives_agree_beside_a_wide_resolvent(b):
     """Central differences: a loss that is widened is so as a whole, or a search for its minimum does not end."""
     symbol = Resolvent(0.8)(b**2 / 0.8, 0)
-    h = max(b / 300.0, 1.0)
+    h = max(b / 2000.0, 1.0)
     u, step = np.linspace(-8.0, 8.0, 41) * h, 0.02 * h
     kernel = LogisticLoss().compile([(symbol, order) for order in range(3)])
     below, at, above = (np.array(kernel(u + shift)) for shift in (-step, 0.0, step))

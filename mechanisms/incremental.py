@@ -104,6 +104,7 @@ def release_new(
     Examples
     --------
     >>> import os, tempfile
+    >>> import numpy as np
     >>> from privfit.accounting import GDP, Ledger
     >>> from privfit.mechanisms import Box, Gaussian
     >>> folder = tempfile.mkdtemp()

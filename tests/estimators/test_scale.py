@@ -18,6 +18,7 @@ from privfit.estimators import (
     Mean,
     Quantile,
     QuantileRegression,
+    SmallSampleWarning,
     reading,
     risk,
 )
@@ -112,14 +113,15 @@ def test_a_release_on_disk_is_fitted_as_in_memory_for_1_2_and_7_parts(model, tar
     place, whole = folders
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "smoothing with bandwidth")
+        if isinstance(model, QuantileRegression):  # its curvature is known to 16 to 36 % here, by the noise drawn
+            warnings.simplefilter("ignore", SmallSampleWarning)
         inside = model.fit_release(whole, target, ["a", "b"])
         kept = {key: getattr(inside, key) for key in ("params_", "cov_params_", "efficiency_")}
         memory = type("Kept", (), kept)
         for parts in (1, 7):
             fit = model.fit_release(released_in(place, whole, parts), target, ["a", "b"])
             same(memory, fit)
-            most = 30 if (model, target) in DEAR else 12 + 6 * isinstance(model, QuantileRegression)
+            most = 30 if (model, target) in DEAR or isinstance(model, QuantileRegression) else 12
             assert 2 <= fit.diagnostics_["passes"] <= most
             if parts == 1:
                 once = fit.params_.copy()

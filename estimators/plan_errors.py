@@ -32,12 +32,13 @@ from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel
 from privfit.estimators.plan_design import Design
 from privfit.estimators.plan_noise import CommonNumbers, mixing_moments
-from privfit.estimators.problem import Problem, Sample, build_problem
+from privfit.estimators.plan_problem import check_identified, posed, standard
+from privfit.estimators.problem import Problem, Sample
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import Solution
 from privfit.estimators.strata import Design as Matrix
 
-__all__ = ["CURVATURE_WIDTH", "Prediction", "predict_regression", "prediction_at", "standard"]
+__all__ = ["CURVATURE_WIDTH", "Prediction", "predict_regression", "prediction_at"]
 
 Floats = NDArray[np.float64]
 _BATCHES = 20
@@ -171,16 +172,7 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
     response = np.asarray(task._read_response(response, model), float)
     unit = float(task._unit) if task._is_linear else 1.0  # a rate is fitted to the response over its mean
     x = design.x + noise[:, :-1]
-    problem = build_problem(
-        [Sample.of(x, response, model)],
-        correction=task.correction,
-        draws=int(task.draws),
-        label=linear,
-        intercept=bool(task.fit_intercept),
-        bound=None,
-        default_bound=np.inf,
-        random_state=0,
-    )
+    problem = posed(task, [Sample.of(x, response, model)], linear)
     c = problem.coordinates
     theta = standard(design.theta, problem, unit)
     raw = _raw_risk(problem, design, linear, unit)
@@ -192,25 +184,9 @@ def _by_draws(task: Any, design: Design, model: NoiseModel, numbers: CommonNumbe
             "coefficients. Use less noise, or columns that matter less."
         )
     curvature = raw.with_(loss=smooth).hessian(theta)
-    values = np.linalg.eigvalsh(curvature)
-    if values[0] <= 1e-10 * values[-1]:
-        raise ValueError("the design must identify every coefficient: columns are constant or collinear.")
+    check_identified(curvature)
     width = float(getattr(loss, "bandwidth", 0.0)) * c.response_scale
     return prediction_at(risk, problem, theta, curvature, design, model, n, width)
-
-
-def standard(theta: Floats, problem: Problem, unit: float = 1.0) -> Floats:
-    """Return coefficients in the coordinates of a problem; `unit` is that of a rate (see `PoissonRegression`).
-
-    Examples
-    --------
-    >>> standard.__name__
-    'standard'
-    """
-    own, c = np.array(theta, np.float64), problem.coordinates
-    if c.intercept:
-        own[0] -= c.response_centre + np.log(unit)
-    return np.asarray(np.linalg.solve(c.matrix, own), np.float64)
 
 
 def prediction_at(

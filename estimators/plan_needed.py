@@ -30,8 +30,8 @@ from privfit.estimators.diagnostics import UNCERTAIN, curvature_error
 from privfit.estimators.inference import sandwich
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.plan_design import Design
-from privfit.estimators.plan_errors import standard
 from privfit.estimators.plan_noise import CommonNumbers
+from privfit.estimators.plan_problem import standard
 from privfit.estimators.problem import Problem, Sample, build_problem
 from privfit.estimators.risk import Risk
 from privfit.estimators.solver import minimise

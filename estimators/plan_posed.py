@@ -22,9 +22,10 @@ from privfit.estimators.losses import SquaredLoss
 from privfit.estimators.losses.base import IndexLoss
 from privfit.estimators.noise import NoiseModel, resolve_noise
 from privfit.estimators.plan_design import Design
-from privfit.estimators.plan_errors import CURVATURE_WIDTH, Prediction, prediction_at, standard
+from privfit.estimators.plan_errors import CURVATURE_WIDTH, Prediction, prediction_at
 from privfit.estimators.plan_noise import CommonNumbers
-from privfit.estimators.problem import Problem, Sample, build_problem
+from privfit.estimators.plan_problem import check_identified, posed, standard
+from privfit.estimators.problem import Problem, Sample
 from privfit.estimators.risk import Risk
 
 __all__ = ["POSED", "predict_posed"]
@@ -67,26 +68,14 @@ def predict_posed(task: Any, design: Design, model: NoiseModel, numbers: CommonN
     plain = resolve_noise(None, list(range(design.x.shape[1])), "y", label=label)
     raw = Sample.of(design.x, np.asarray(own._read_response(design.response, plain), float), plain)
     noised = Sample.of(design.x + noise[:, :-1], np.asarray(own._read_response(y, model), float), model)
-    problem = build_problem(
-        [noised, raw],
-        correction=own.correction,
-        draws=int(own.draws),
-        label=label,
-        intercept=bool(own.fit_intercept),
-        bound=None,
-        default_bound=math.inf,
-        random_state=0,
-    )
-    problem = own._pose(problem)
+    problem = own._pose(posed(own, [noised, raw], label))
     c = problem.coordinates
     theta = standard(design.theta, problem)
     released, exact = (Risk(problem.risk.loss, [stratum], theta.size) for stratum in problem.risk.strata)
     sigma = _set_width(own, problem, released, exact, n)
     loss, width = own._loss(problem), own._width * c.response_scale
     curvature = exact.with_(loss=_raw_loss(own, problem, sigma)).hessian(theta)
-    values = np.linalg.eigvalsh(curvature)
-    if values[0] <= 1e-10 * values[-1]:
-        raise ValueError("the design must identify every coefficient: columns are constant or collinear.")
+    check_identified(curvature)
     return prediction_at(released.with_(loss=loss), problem, theta, curvature, design, model, n, width)
 
 
